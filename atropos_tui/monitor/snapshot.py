@@ -1,0 +1,335 @@
+"""What the screen shows, as immutable data: a `RunSnapshot` in sections.
+
+The model in the worker makes it, the control API sends the sections that changed, the screen draws it. Its size is
+bounded whatever the run does. Times ending in `_at` are Unix seconds on the worker's clock (0.0: never), so an age is
+`taken_at - x`; durations are seconds; rates are per second unless the name says otherwise.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from atropos_tui.ledger.outcomes import Outcome, RunState
+
+
+@dataclass(frozen=True, slots=True)
+class Alert:
+    """A hint with its evidence: `name` is stable and short, `text` one sentence with the numbers."""
+
+    name: str
+    text: str
+    since_at: float
+    severe: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RunSection:
+    """The header line. `headline` says in one sentence what everything waits for now; empty when groups flow."""
+
+    run_id: str = ""
+    environment: str = ""
+    file: str = ""
+    pid: int = 0
+    state: RunState = RunState.STARTING
+    headline: str = ""
+    started_at: float = 0.0
+    ended_at: float = 0.0
+    why_ended: str = ""
+    step: int = 0
+    total_steps: int = 0
+    group_size: int = 0
+    max_token_length: int = 0
+    tokenizer_name: str = ""
+    last_progress_at: float = 0.0
+    loop_lag: float = 0.0
+    loop_held_by: str = ""
+    alerts: tuple[Alert, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerSection:
+    """The equation, its terms by outcome, and the reasons within each outcome."""
+
+    started: int = 0
+    by_outcome: dict[Outcome, int] = field(default_factory=dict)
+    by_reason: dict[Outcome, dict[str, int]] = field(default_factory=dict)
+    balanced: bool = True
+    violation: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class InFlightRow:
+    """One group in flight. `rollouts_done` of `rollouts` completions came back; `server` is the last called, or -1."""
+
+    group_id: int
+    item: str
+    stage: str
+    started_at: float
+    rollouts: int
+    rollouts_done: int
+    completion_tokens: int
+    calls: int
+    server: int
+
+
+@dataclass(frozen=True, slots=True)
+class QueueSection:
+    """The rollout queue. `throttle` is a ThrottleReason or empty; queue sizes are groups; -1 stands for no limit."""
+
+    rows: tuple[InFlightRow, ...] = ()
+    in_flight: int = 0
+    limit: int = 0
+    backlog: int = 0
+    throttle: str = ""
+    throttle_detail: str = ""
+    trainer_queue: int = 0
+    trainer_queue_limit: int = -1
+    rollouts_per_second: float = 0.0
+    groups_per_second: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class TrendPoint:
+    """Consecutive groups taken together: the mean of their mean scores, the lowest and the highest of these."""
+
+    at: float
+    groups: int
+    mean: float
+    low: float
+    high: float
+    completion_tokens: float
+
+
+@dataclass(frozen=True, slots=True)
+class ScoresSection:
+    """Scores of the last `window` groups, and the trend over the whole run.
+
+    `edges` has one entry more than `bins` and does not move while scores stay inside it; `spikes` counts exact values
+    that hold many rollouts, largest first, and these are not in `bins`. `within_std` is the mean of the groups' own
+    standard deviations, `between_std` the deviation of their means. `first20`, `best20` and `last20` are means of
+    the first, best and newest 20 consecutive groups in order of completion; None before 20 groups are there.
+    """
+
+    groups: int = 0
+    rollouts: int = 0
+    window: int = 0
+    mean: float = 0.0
+    low: float = 0.0
+    high: float = 0.0
+    edges: tuple[float, ...] = ()
+    bins: tuple[int, ...] = ()
+    spikes: tuple[tuple[float, int], ...] = ()
+    trend: tuple[TrendPoint, ...] = ()
+    within_std: float = 0.0
+    between_std: float = 0.0
+    zero_advantage_share: float = 0.0
+    first20: float | None = None
+    best20: float | None = None
+    last20: float | None = None
+    completion_tokens: float = 0.0
+    truncated_share: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class ReasonCount:
+    """One reason for which groups did not reach the trainer: in all, and in the last minute."""
+
+    outcome: Outcome
+    reason: str
+    count: int
+    last_minute: int
+
+
+@dataclass(frozen=True, slots=True)
+class EndedRow:
+    """One group that ended: a line of the ring of skipped ones, and of the trajectory list."""
+
+    group_id: int
+    at: float
+    outcome: Outcome
+    reason: str
+    split: str
+    item: str
+    scores: tuple[float, ...]
+    completion_tokens: tuple[int, ...]
+    step: int
+    seconds: float
+    weight_version: int | None = None
+    has_content: bool = False
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SkippedSection:
+    """Groups that ended without reaching the trainer: skipped, rejected, failed, refused.
+
+    `ended_last_minute` is the denominator of the rates: all groups that ended in the last minute. `in_a_row` counts the
+    newest consecutive groups with zero advantage. `recent` is newest first.
+    """
+
+    total: int = 0
+    last_minute: int = 0
+    ended_last_minute: int = 0
+    reasons: tuple[ReasonCount, ...] = ()
+    all_best: int = 0
+    all_worst: int = 0
+    all_equal: int = 0
+    in_a_row: int = 0
+    recent: tuple[EndedRow, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SendsSection:
+    """The way to the trainer. Bytes are totals; `policy_lag` is the trainer's steps from start to delivery of a group."""
+
+    api_url: str = ""
+    outbox: int = 0
+    oldest_in_outbox_at: float = 0.0
+    delivered: int = 0
+    buffered: int = 0
+    refused: int = 0
+    delivered_per_second: float = 0.0
+    last_delivered_at: float = 0.0
+    latency_p50: float = 0.0
+    latency_p95: float = 0.0
+    raw_bytes: int = 0
+    wire_bytes: int = 0
+    retries: int = 0
+    last_error: str = ""
+    last_error_body: str = ""
+    last_error_at: float = 0.0
+    next_retry_at: float = 0.0
+    trainer_step: int = 0
+    trainer_step_at: float = 0.0
+    batch_size: int = 0
+    trainer_queue: int = 0
+    trainer_queue_limit: int = -1
+    policy_lag: float = 0.0
+    send_rate_history: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ServerRow:
+    """One inference server. `healthy` is None while nothing is known; rates and percentiles over the last minute."""
+
+    server: int
+    url: str
+    server_type: str
+    model_name: str
+    healthy: bool | None
+    detail: str
+    in_flight: int
+    limit: int
+    eval_in_flight: int
+    eval_limit: int
+    requests: int
+    errors: int
+    latency_p50: float
+    latency_p95: float
+    tokens_per_second: float
+    last_error: str
+    last_error_at: float
+    weight_version: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class InferenceSection:
+    servers: tuple[ServerRow, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LogRow:
+    """Equal log lines taken together; `text` is one line, `traceback` that of the newest."""
+
+    level: str
+    logger: str
+    text: str
+    count: int
+    first_at: float
+    last_at: float
+    traceback: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LogsSection:
+    """Newest first; `dropped` distinct lines no longer fit."""
+
+    rows: tuple[LogRow, ...] = ()
+    errors: int = 0
+    warnings: int = 0
+    dropped: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class EvalRow:
+    step: int
+    at: float
+    seconds: float
+    metrics: dict[str, float]
+    error: str = ""
+    traceback: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class EvalsSection:
+    """Newest first. `running_since_at` is 0.0 when no evaluation runs."""
+
+    rows: tuple[EvalRow, ...] = ()
+    running_since_at: float = 0.0
+    running_step: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RunSnapshot:
+    """One moment of a run. `versions` has a number a section that grows when the section changes."""
+
+    seq: int = 0
+    taken_at: float = 0.0
+    versions: dict[str, int] = field(default_factory=dict)
+    run: RunSection = field(default_factory=RunSection)
+    ledger: LedgerSection = field(default_factory=LedgerSection)
+    queue: QueueSection = field(default_factory=QueueSection)
+    scores: ScoresSection = field(default_factory=ScoresSection)
+    skipped: SkippedSection = field(default_factory=SkippedSection)
+    sends: SendsSection = field(default_factory=SendsSection)
+    inference: InferenceSection = field(default_factory=InferenceSection)
+    logs: LogsSection = field(default_factory=LogsSection)
+    evals: EvalsSection = field(default_factory=EvalsSection)
+
+
+SECTIONS = ("run", "ledger", "queue", "scores", "skipped", "sends", "inference", "logs", "evals")
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutDetail:
+    """One rollout in full. `pieces` is the text of each token; empty where no tokenizer could decode them."""
+
+    score: float | None
+    tokens: tuple[int, ...] = ()
+    pieces: tuple[str, ...] = ()
+    masks: tuple[int, ...] = ()
+    logprobs: tuple[float, ...] = ()
+    advantages: tuple[float, ...] = ()
+    messages: tuple[dict[str, object], ...] = ()
+    finish_reason: str = ""
+    parts: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupDetail:
+    """One group in full: its line, its rollouts, and what broke if something did."""
+
+    row: EndedRow
+    rollouts: tuple[RolloutDetail, ...] = ()
+    error: str = ""
+    traceback: str = ""
+    body: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupPage:
+    """Groups that ended, newest first; `older_than` asks for the next page, None at the end."""
+
+    rows: tuple[EndedRow, ...]
+    older_than: int | None
+    total: int
