@@ -1,0 +1,21 @@
+"""The `evaluate` mode: one evaluation, without a trainer or a trajectory API."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from atropos_tui.errors import AtroposError
+
+if TYPE_CHECKING:
+    from atropos_tui.runtime.assembly import Runtime
+
+
+async def evaluate(runtime: Runtime) -> dict[str, float]:
+    """Set up and evaluate once; the metrics that are numbers. Raises what `setup()` raises, and when it fails."""
+    try:
+        await runtime.env.setup()
+        if not await runtime.evaluations.run(step=runtime.env.curr_step):
+            raise AtroposError(f"the evaluation failed: {runtime.evaluations.error}", "its traceback is in the log")
+        return runtime.evaluations.metrics
+    finally:
+        await runtime.close(wandb_seconds=30.0)
