@@ -1,0 +1,89 @@
+"""What the screen hears of the inference servers: their health, and every request as it begins and ends."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from dataclasses import dataclass
+from typing import Protocol
+
+from atropos_tui.inference.config import APIServerConfig
+from atropos_tui.inference.permits import Permits, Split
+from atropos_tui.inference.results import Told
+from atropos_tui.ledger import EventStream, current_group
+from atropos_tui.ledger.events import CallFinished, CallStarted, ServerHealth
+
+NOTHING_TOLD = Told()
+
+
+class ReportedServer(Protocol):
+    """A server as its observers see it."""
+
+    index: int
+    config: APIServerConfig
+    sem: Permits
+    eval_sem: Permits
+    healthy: bool | None
+    health_detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request on its way."""
+
+    call_id: int
+    group_id: int | None
+    server: int
+    split: Split
+    n: int
+    started: float
+
+
+class CallLog:
+    """Publishes to the attached event stream; says nothing while none is attached."""
+
+    def __init__(self) -> None:
+        self.stream: EventStream | None = None
+        self._ids = itertools.count(1)
+
+    def start(self, server: ReportedServer, split: Split, n: int) -> Call:
+        call = Call(next(self._ids), current_group.get(), server.index, split, n, time.monotonic())
+        if self.stream is not None:
+            self.stream.publish(
+                CallStarted, call_id=call.call_id, group_id=call.group_id, server=call.server, split=split, n=n
+            )
+        return call
+
+    def finish(self, call: Call, told: Told = NOTHING_TOLD, *, error: str = "", error_kind: str = "") -> None:
+        if self.stream is None:
+            return
+        self.stream.publish(
+            CallFinished,
+            call_id=call.call_id,
+            group_id=call.group_id,
+            server=call.server,
+            split=call.split,
+            n=call.n,
+            latency=time.monotonic() - call.started,
+            prompt_tokens=told.prompt_tokens,
+            completion_tokens=told.completion_tokens,
+            finish_reasons=told.finish_reasons,
+            weight_version=told.weight_version,
+            error=error,
+            error_kind=error_kind,
+        )
+
+    def health(self, server: ReportedServer) -> None:
+        if self.stream is None:
+            return
+        self.stream.publish(
+            ServerHealth,
+            server=server.index,
+            url=server.config.base_url or "",
+            server_type=server.config.server_type,
+            model_name=server.config.model_name,
+            healthy=server.healthy,
+            detail=server.health_detail,
+            limit=server.sem.limit,
+            eval_limit=server.eval_sem.limit,
+        )

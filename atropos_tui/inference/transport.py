@@ -1,0 +1,107 @@
+"""The HTTP connection to one server: one pooled client for each event loop that uses it."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import TYPE_CHECKING, Any, cast
+from urllib.request import getproxies
+
+import httpx
+import orjson
+
+from atropos_tui.errors import InferenceError
+from atropos_tui.inference.failures import from_status, from_transport, malformed
+from atropos_tui.inference.http_pool import ConnectionPool
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI
+
+CONNECT_TIMEOUT = 10.0
+
+
+class Transport:
+    """Requests to one server. Connections belong to the event loop they were made on, so each loop has its own pool."""
+
+    def __init__(self, base_url: str | None, api_key: str | None, timeout: float) -> None:
+        self.base_url = (base_url or "").rstrip("/")
+        self.root_url = self.base_url.removesuffix("/v1")
+        self._api_key = api_key or ""
+        self._timeout = timeout
+        self._lock = threading.Lock()
+        self._clients: dict[asyncio.AbstractEventLoop, _LoopClients] = {}
+
+    async def post_json(self, url: str, body: dict[str, Any]) -> Any:
+        """POST a JSON body and parse the JSON answer. Raises RequestError."""
+        return await self._json("POST", url, orjson.dumps(body, option=orjson.OPT_SERIALIZE_NUMPY))
+
+    async def get_json(self, url: str) -> Any:
+        """GET and parse the JSON answer. Raises RequestError."""
+        return await self._json("GET", url)
+
+    async def delete(self, url: str) -> Any:
+        """DELETE and parse the JSON answer. Raises RequestError."""
+        return await self._json("DELETE", url)
+
+    def openai(self) -> AsyncOpenAI:
+        """An `openai` client on the same pool. Raises InferenceError when OpenAI itself is meant and has no key."""
+        return self._of_this_loop().openai_client(self.base_url, self._api_key)
+
+    async def close(self) -> None:
+        """Close the connections of this loop and of all other loops that still run."""
+        with self._lock:
+            clients, self._clients = self._clients, {}
+        for loop, of_loop in clients.items():
+            if loop is asyncio.get_running_loop():
+                await of_loop.http.aclose()
+            elif loop.is_running():
+                await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(of_loop.http.aclose(), loop))
+
+    async def _json(self, method: str, url: str, content: bytes | None = None) -> Any:
+        headers = {"content-type": "application/json"} if content is not None else {}
+        if self._api_key:
+            headers["authorization"] = f"Bearer {self._api_key}"
+        try:
+            response = await self._of_this_loop().http.request(method, url, content=content, headers=headers)
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            raise from_transport(url, error) from error
+        if response.status_code >= 400:
+            raise from_status(url, response.status_code, response.text, response.headers)
+        try:
+            return orjson.loads(response.content)
+        except orjson.JSONDecodeError as error:
+            raise malformed(url, f"with broken JSON ({error})") from error
+
+    def _of_this_loop(self) -> _LoopClients:
+        loop = asyncio.get_running_loop()
+        with self._lock:
+            if loop not in self._clients:
+                # Loops come and go in an author's threads; what belonged to closed ones is of no use any more.
+                self._clients = {known: made for known, made in self._clients.items() if not known.is_closed()}
+                self._clients[loop] = _LoopClients(self._timeout)
+            return self._clients[loop]
+
+
+class _LoopClients:
+    def __init__(self, timeout: float) -> None:
+        timeouts = httpx.Timeout(timeout, connect=CONNECT_TIMEOUT, pool=None)
+        # Only httpx's own transport knows the proxies that the environment names.
+        transport = None if getproxies() else ConnectionPool()
+        self.http = httpx.AsyncClient(transport=transport, timeout=timeouts, follow_redirects=True)
+        self._openai: AsyncOpenAI | None = None
+
+    def openai_client(self, base_url: str, api_key: str) -> AsyncOpenAI:
+        if self._openai is None:
+            from openai import AsyncOpenAI, OpenAIError
+
+            try:
+                self._openai = AsyncOpenAI(
+                    base_url=base_url or None,
+                    # Without an address OpenAI itself is meant, and the package looks for a key in OPENAI_API_KEY.
+                    api_key=api_key or ("none" if base_url else None),
+                    max_retries=0,
+                    http_client=cast(Any, self.http),
+                )
+            except OpenAIError as error:
+                raise InferenceError(str(error), "set --openai.api_key or --openai.base_url", kind="address") from error
+        return self._openai
