@@ -1,0 +1,185 @@
+"""What each path of upstream's wire does (see wire.py for bodies and answers)."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Callable
+from concurrent.futures import Executor
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from atropos_tui.trajectory_api import wire
+from atropos_tui.trajectory_api.deflating import deflate
+from atropos_tui.trajectory_api.door import read_group, read_groups
+from atropos_tui.trajectory_api.group import QueuedGroup
+from atropos_tui.trajectory_api.http import TEXT, Answer, Request, json_answer
+from atropos_tui.trajectory_api.inflating import inflate
+from atropos_tui.trajectory_api.intake import Intake
+from atropos_tui.trajectory_api.request_errors import BadBodyError, UnknownEnvironmentError, problem
+from atropos_tui.trajectory_api.run import TrainingRun
+from atropos_tui.trajectory_api.stored_json import StoredJson, gzip_of
+
+M = TypeVar("M", bound=BaseModel)
+
+_RECEIVED = Answer(b'{"status":"received"}')
+_NO_BATCH = Answer(b'{"batch":null}')
+_NO_TRAINER = Answer(b'{"status":"error","message":"Trainer not registered. Call /register first.","batch":[]}')
+_NO_EXAMPLE = Answer(
+    b'{"tokens":[],"masks":[],"scores":[],"advantages":[],"ref_logprobs":[],"generation_params":[],'
+    b'"inference_logprobs":[],"messages":[],"images":[]}'
+)
+_BEGIN, _BETWEEN, _END = (StoredJson.plain(text).in_plain_blocks() for text in (b'{"batch":[', b",", b"]}"))
+
+
+class Endpoints:
+    """The handlers; each takes a request and gives its answer. All may raise RequestError."""
+
+    def __init__(
+        self,
+        run: TrainingRun,
+        intake: Intake,
+        workers: Executor,
+        *,
+        body_limit: int,
+        registration: type[wire.Registration] = wire.Registration,
+    ) -> None:
+        self._run = run
+        self._intake = intake
+        self._workers = workers
+        self._body_limit = body_limit
+        self._registration = registration
+
+    async def root(self, _: Request) -> Answer:
+        return json_answer(wire.Message(message="AtroposLib API"))
+
+    async def health(self, _: Request) -> Answer:
+        return json_answer(wire.Health())
+
+    # For trainers
+
+    async def register(self, request: Request) -> Answer:
+        self._run.register(await self._model(request, self._registration))
+        return Answer(b'{"uuid":%d}' % uuid.uuid4().int)
+
+    async def info(self, _: Request) -> Answer:
+        settings = self._run.registration
+        if settings is None:
+            return json_answer(wire.Info(batch_size=-1, max_token_len=-1))
+        return json_answer(wire.Info(batch_size=settings.batch_size, max_token_len=settings.max_token_len))
+
+    async def wandb_info(self, _: Request) -> Answer:
+        settings = self._run.registration
+        if settings is None:
+            return json_answer(wire.WandbInfo(group=None, project=None))
+        return json_answer(wire.WandbInfo(group=settings.wandb_group, project=settings.wandb_project))
+
+    async def status(self, _: Request) -> Answer:
+        return json_answer(wire.Status(current_step=self._run.step, queue_size=len(self._run.queue)))
+
+    async def batch(self, request: Request) -> Answer:
+        await request.body(self._body_limit)
+        if self._run.registration is None:
+            return _NO_TRAINER
+        batch = self._run.take_batch()
+        if batch is None:
+            return _NO_BATCH
+        try:
+            return await self._batch_answer(batch, request.accepts_gzip)
+        except BaseException:
+            self._run.put_back(batch)
+            raise
+
+    async def latest_example(self, _: Request) -> Answer:
+        return _NO_EXAMPLE if self._run.latest is None else Answer(self._run.latest.text())
+
+    async def reset_data(self, _: Request) -> Answer:
+        self._run.reset()
+        self._intake.forget()
+        return Answer(b"Reset successful", media_type=TEXT)
+
+    # For environments
+
+    async def register_env(self, request: Request) -> Answer:
+        return json_answer(self._run.register_environment(await self._model(request, wire.RegisterEnv)))
+
+    async def disconnect_env(self, request: Request) -> Answer:
+        env_id = (await self._model(request, wire.EnvIdentifier)).env_id
+        try:
+            self._run.disconnect(env_id)
+        except UnknownEnvironmentError as error:
+            return json_answer(wire.Disconnected(status="failure", error=str(error)))
+        return json_answer(wire.Disconnected(status="success"), without_nulls=True)
+
+    async def status_env(self, request: Request) -> Answer:
+        """The id comes in a JSON body (upstream) or in the query."""
+        if await request.body(self._body_limit):
+            env_id = (await self._model(request, wire.EnvIdentifier)).env_id
+        else:
+            env_id = valid(lambda: wire.EnvIdentifier.model_validate(request.query_values)).env_id
+        return json_answer(self._run.environment_status(env_id))
+
+    async def scored_data(self, request: Request) -> Answer:
+        (answer,) = await self._intake.receive(request, read_group)
+        return _RECEIVED if answer.status == "received" else json_answer(answer)
+
+    async def scored_data_list(self, request: Request) -> Answer:
+        answers = await self._intake.receive(request, read_groups)
+        buffered = [answer.buffer_size for answer in answers if answer.status == "buffered"]
+        answer = wire.ListAccepted(
+            groups_processed=len(answers),
+            buffered=len(buffered) or None,
+            last_buffer_size=buffered[-1] if buffered else None,
+        )
+        return json_answer(answer, without_nulls=True)
+
+    # Parts
+
+    async def _batch_answer(self, batch: list[QueuedGroup], as_gzip: bool) -> Answer:
+        def settle(arrived: bool) -> None:
+            if arrived:
+                self._run.delivered(batch)
+            else:
+                self._run.put_back(batch)
+
+        if as_gzip:
+            if not all(group.stored.deflated for group in batch):
+                await self._off_loop(_deflate_all, batch)
+            parts = [_BEGIN]
+            for group in batch:
+                parts += (group.stored, _BETWEEN)
+            parts[-1] = _END
+            headers = ((b"content-encoding", b"gzip"), (b"vary", b"Accept-Encoding"))
+            return Answer(gzip_of(parts), headers=headers, settle=settle)
+        texts = await self._off_loop(_texts_of, batch)
+        return Answer([b'{"batch":[', b",".join(texts), b"]}"], settle=settle)
+
+    async def _off_loop(self, work: Callable[..., Any], *arguments: Any) -> Any:
+        return await asyncio.get_running_loop().run_in_executor(self._workers, work, *arguments)
+
+    async def _model(self, request: Request, model: type[M]) -> M:
+        body, gzipped = await request.encoded_body(self._body_limit)
+        text = inflate(body, self._body_limit) if gzipped else body
+        return valid(lambda: model.model_validate_json(text))
+
+
+def valid(validate: Callable[[], M]) -> M:
+    """The model, or a BadBodyError that names each field at fault."""
+    try:
+        return validate()
+    except ValidationError as error:
+        problems = [
+            problem(entry["loc"], f"{'.'.join(map(str, entry['loc'])) or 'body'}: {entry['msg']}", entry["type"])
+            for entry in error.errors(include_url=False, include_input=False)
+        ]
+        raise BadBodyError(problems) from error
+
+
+def _deflate_all(batch: list[QueuedGroup]) -> None:
+    for group in batch:
+        deflate(group)
+
+
+def _texts_of(batch: list[QueuedGroup]) -> list[bytes]:
+    return [group.stored.text() for group in batch]
