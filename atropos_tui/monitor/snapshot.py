@@ -24,7 +24,10 @@ class Alert:
 
 @dataclass(frozen=True, slots=True)
 class RunSection:
-    """The header line. `headline` says in one sentence what everything waits for now; empty when groups flow."""
+    """The header line. `headline` says in one sentence what everything waits for now; empty when groups flow.
+
+    `loop_lag` is how late the event loop of the author's code is, in seconds; `loop_held_by` the line that holds it.
+    """
 
     run_id: str = ""
     environment: str = ""
@@ -44,6 +47,7 @@ class RunSection:
     loop_lag: float = 0.0
     loop_held_by: str = ""
     alerts: tuple[Alert, ...] = ()
+    traceback: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +63,7 @@ class LedgerSection:
 
 @dataclass(frozen=True, slots=True)
 class InFlightRow:
-    """One group in flight. `rollouts_done` of `rollouts` completions came back; `server` is the last called, or -1."""
+    """One group in flight. `rollouts_done` of `rollouts` wait for no completion; `server` is the last called, or -1."""
 
     group_id: int
     item: str
@@ -74,7 +78,10 @@ class InFlightRow:
 
 @dataclass(frozen=True, slots=True)
 class QueueSection:
-    """The rollout queue. `throttle` is a ThrottleReason or empty; queue sizes are groups; -1 stands for no limit."""
+    """The rollout queue. `throttle` is a ThrottleReason or empty; queue sizes are groups; -1 stands for no limit.
+
+    `rows` are those longest in flight; of very many they are not all. Rates are of scored groups, over the last minute.
+    """
 
     rows: tuple[InFlightRow, ...] = ()
     in_flight: int = 0
@@ -142,7 +149,10 @@ class ReasonCount:
 
 @dataclass(frozen=True, slots=True)
 class EndedRow:
-    """One group that ended: a line of the ring of skipped ones, and of the trajectory list."""
+    """One group that ended: a line of the ring of skipped ones, and of the trajectory list.
+
+    `scores` and `completion_tokens` have one entry a rollout, at most 64. `step` is the trainer's when it started.
+    """
 
     group_id: int
     at: float
@@ -164,7 +174,7 @@ class SkippedSection:
     """Groups that ended without reaching the trainer: skipped, rejected, failed, refused.
 
     `ended_last_minute` is the denominator of the rates: all groups that ended in the last minute. `in_a_row` counts the
-    newest consecutive groups with zero advantage. `recent` is newest first.
+    newest consecutive groups with zero advantage. `recent` is newest first. Requeued groups are left out everywhere.
     """
 
     total: int = 0
@@ -180,7 +190,11 @@ class SkippedSection:
 
 @dataclass(frozen=True, slots=True)
 class SendsSection:
-    """The way to the trainer. Bytes are totals; `policy_lag` is the trainer's steps from start to delivery of a group."""
+    """The way to the trainer. Bytes are totals.
+
+    `policy_lag` is the mean of the trainer's steps from start to delivery of a group; `send_rate_history` the
+    deliveries of each second of the last minute, oldest first.
+    """
 
     api_url: str = ""
     outbox: int = 0
@@ -239,7 +253,7 @@ class InferenceSection:
 
 @dataclass(frozen=True, slots=True)
 class LogRow:
-    """Equal log lines taken together; `text` is one line, `traceback` that of the newest."""
+    """Log lines that are equal but for numbers, taken together; `text` is one line, that of the newest."""
 
     level: str
     logger: str

@@ -1,0 +1,141 @@
+"""A worker as seen from outside: snapshots, pages and commands over its unix socket."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any, Self, TypeVar
+
+import httpx
+import pydantic_core
+
+from atropos_tui.errors import AtroposError
+from atropos_tui.monitor.snapshot import GroupDetail, GroupPage, RunSnapshot
+from atropos_tui.monitor.wire import SnapshotMerger, read_detail, read_page
+
+T = TypeVar("T")
+
+# The server sends at least an empty line every 5 s, so a silence of this length means that nobody is there any more.
+_SILENCE_LIMIT = 15.0
+
+
+class UnreachableError(AtroposError):
+    """The worker's socket does not answer, or stopped answering."""
+
+
+class RefusedError(AtroposError):
+    """The worker answered that it won't: `status` is 403 for a read-only run, 404 for a group it no longer keeps."""
+
+    def __init__(self, fault: str, remedy: str = "", *, status: int) -> None:
+        self.status = status
+        super().__init__(fault, remedy)
+
+
+class RunClient:
+    """Watches one run and commands it. Every method raises UnreachableError or RefusedError.
+
+    Nothing is kept between calls: after a failure the same client may simply be used again.
+    """
+
+    def __init__(self, socket_path: str | Path) -> None:
+        self._socket_path = str(socket_path)
+        self._http = httpx.AsyncClient(
+            transport=httpx.AsyncHTTPTransport(uds=self._socket_path),
+            base_url="http://worker",
+            timeout=httpx.Timeout(_SILENCE_LIMIT, connect=5.0),
+            trust_env=False,
+        )
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        await self._http.aclose()
+
+    async def snapshot(self) -> RunSnapshot:
+        """The whole of what is known now."""
+        return self._read(SnapshotMerger().merge, await self._request("GET", "/snapshot"))
+
+    async def stream(self, hz: float = 4.0) -> AsyncIterator[RunSnapshot]:
+        """Whole snapshots, at most `hz` a second and only when something changed. Ends when the worker says goodbye."""
+        merger = SnapshotMerger()
+        try:
+            async with self._http.stream("GET", "/stream", params={"hz": hz}) as response:
+                if response.is_error:
+                    raise _refusal(response.status_code, await response.aread())
+                async for line in response.aiter_lines():
+                    if line not in ("", "{}"):
+                        yield self._read(merger.merge, line.encode())
+        except (httpx.TransportError, OSError) as error:
+            raise self._unreachable(error) from error
+
+    async def groups(
+        self, *, older_than: int | None = None, limit: int = 50, outcome: str = "", reason: str = ""
+    ) -> GroupPage:
+        """Groups that ended, newest first; `older_than` is the `GroupPage.older_than` or a group of the page before."""
+        params: dict[str, str | int] = {"limit": limit}
+        if older_than is not None:
+            params["older_than"] = older_than
+        if outcome:
+            params["outcome"] = outcome
+        if reason:
+            params["reason"] = reason
+        return self._read(read_page, await self._request("GET", "/groups", params))
+
+    async def group(self, group_id: int) -> GroupDetail:
+        """One group in full. RefusedError with status 404 when it isn't kept any more."""
+        return self._read(read_detail, await self._request("GET", f"/groups/{group_id}"))
+
+    async def health(self) -> dict[str, Any]:
+        """`run_id`, `pid` and `state` of the worker."""
+        answer = self._read(pydantic_core.from_json, await self._request("GET", "/health"))
+        return dict(answer)
+
+    async def pause(self) -> None:
+        await self._request("POST", "/pause")
+
+    async def resume(self) -> None:
+        await self._request("POST", "/resume")
+
+    async def step_group(self) -> None:
+        """Let exactly one more group start, then stay paused."""
+        await self._request("POST", "/step")
+
+    async def stop(self) -> None:
+        """End the run in order, and the worker with it."""
+        await self._request("POST", "/stop")
+
+    async def _request(self, method: str, path: str, params: dict[str, str | int] | None = None) -> bytes:
+        try:
+            response = await self._http.request(method, path, params=params)
+        except (httpx.TransportError, OSError) as error:
+            raise self._unreachable(error) from error
+        if response.is_error:
+            raise _refusal(response.status_code, response.content)
+        return response.content
+
+    def _read(self, reader: Callable[[bytes], T], body: bytes) -> T:
+        try:
+            return reader(body)
+        except ValueError as error:
+            raise UnreachableError(
+                f"the answer of the worker at {self._socket_path} cannot be read ({error})",
+                "worker and screen must be of the same version",
+            ) from error
+
+    def _unreachable(self, error: Exception) -> UnreachableError:
+        return UnreachableError(
+            f"the worker at {self._socket_path} does not answer ({error or type(error).__name__})",
+            "it ended, or runs on another machine",
+        )
+
+
+def _refusal(status: int, body: bytes) -> RefusedError:
+    try:
+        told = pydantic_core.from_json(body)["error"]
+    except (ValueError, KeyError, TypeError):
+        told = body.decode(errors="replace")[:200]
+    return RefusedError(f"the worker refused: {told}", status=status)

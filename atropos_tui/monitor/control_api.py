@@ -1,0 +1,161 @@
+"""The control API of a worker: snapshots, a stream of them, pages of groups, and the operator's commands.
+
+Reading changes nothing. Commands are POSTs of their own and refused in a read-only run. Errors are `{"error": text}`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import Protocol, TypeVar
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from atropos_tui.errors import AtroposError
+from atropos_tui.monitor.group_store import MAX_PAGE, GroupFilter
+from atropos_tui.monitor.packed_content import Decode
+from atropos_tui.monitor.run_view import RunView
+from atropos_tui.monitor.wire import SnapshotEncoder, parse_known, to_json
+
+KEEP_ALIVE_SECONDS = 5.0
+MAX_HZ = 30.0
+MIN_HZ = 0.1
+
+T = TypeVar("T")
+
+
+class Commands(Protocol):
+    """What an operator may ask of a run. Each returns at once; AtroposError when the run can't do it now."""
+
+    def pause(self) -> None: ...
+
+    def resume(self) -> None: ...
+
+    def step_group(self) -> None: ...
+
+    def stop(self) -> None: ...
+
+
+class ControlApi:
+    """The handlers behind the routes; all run on the monitor's loop. `closing` ends the streams."""
+
+    def __init__(self, view: RunView, commands: Commands, decode: Decode, *, read_only: bool) -> None:
+        self.closing = asyncio.Event()
+        self._view = view
+        self._decode = decode
+        self._read_only = read_only
+        self._encoder = SnapshotEncoder()
+        self._commands: Mapping[str, Callable[[], None]] = {
+            "pause": commands.pause,
+            "resume": commands.resume,
+            "step": commands.step_group,
+            "stop": commands.stop,
+        }
+
+    def app(self) -> Starlette:
+        return Starlette(
+            routes=[
+                Route("/health", self._health),
+                Route("/snapshot", self._snapshot),
+                Route("/stream", self._stream),
+                Route("/groups", self._groups),
+                Route("/groups/{group_id:int}", self._group),
+                *(Route(f"/{name}", self._command, name=name, methods=["POST"]) for name in self._commands),
+            ],
+            exception_handlers={HTTPException: _http_error, AtroposError: _run_error},
+        )
+
+    async def _health(self, request: Request) -> Response:
+        run = self._view.snapshot().run
+        return JSONResponse({"ok": True, "run_id": run.run_id, "pid": run.pid, "state": run.state})
+
+    async def _snapshot(self, request: Request) -> Response:
+        known = _read(request, "known", parse_known, "")
+        self._view.drain()
+        snapshot = self._view.snapshot()
+        body = self._encoder.encode(snapshot, known)
+        if body is None:
+            body = to_json(
+                {"seq": snapshot.seq, "taken_at": snapshot.taken_at, "versions": snapshot.versions, "sections": {}}
+            )
+        return Response(body, media_type="application/json")
+
+    async def _stream(self, request: Request) -> Response:
+        known = _read(request, "known", parse_known, "")
+        hz = _read(request, "hz", float, "4")
+        if not MIN_HZ <= hz <= MAX_HZ:
+            raise HTTPException(400, f"hz must be from {MIN_HZ} to {MAX_HZ}")
+        return StreamingResponse(self._lines(known, 1.0 / hz), media_type="application/x-ndjson")
+
+    async def _lines(self, known: Mapping[str, int], interval: float) -> AsyncIterator[bytes]:
+        silent_since = asyncio.get_running_loop().time()
+        while True:
+            self._view.drain()
+            snapshot = self._view.snapshot()
+            line = self._encoder.encode(snapshot, known)
+            now = asyncio.get_running_loop().time()
+            if line is None and now - silent_since >= KEEP_ALIVE_SECONDS:
+                line = b"{}"
+            if line is not None:
+                yield line + b"\n"
+                silent_since = now
+            if self.closing.is_set():
+                return
+            known = snapshot.versions
+            await _either(self.closing, interval)
+
+    async def _groups(self, request: Request) -> Response:
+        query = request.query_params
+        older_than = _read(request, "older_than", int, "") if query.get("older_than") else None
+        limit = _read(request, "limit", int, "50")
+        if not 1 <= limit <= MAX_PAGE:
+            raise HTTPException(400, f"limit must be from 1 to {MAX_PAGE}")
+        self._view.drain()
+        wanted = GroupFilter(outcome=query.get("outcome", ""), reason=query.get("reason", ""))
+        page = self._view.store.page(wanted, older_than, limit)
+        return Response(to_json(page), media_type="application/json")
+
+    async def _group(self, request: Request) -> Response:
+        group_id: int = request.path_params["group_id"]
+        self._view.drain()
+        group = self._view.store.find(group_id)
+        if group is None:
+            raise HTTPException(404, f"group {group_id} has not ended, or is no longer kept")
+        body = await asyncio.to_thread(lambda: to_json(group.detail(self._decode)))
+        return Response(body, media_type="application/json")
+
+    async def _command(self, request: Request) -> Response:
+        if self._read_only:
+            raise HTTPException(403, "this run is read-only")
+        self._commands[request.scope["path"].strip("/")]()
+        return JSONResponse({"ok": True})
+
+
+def _read(request: Request, name: str, reader: Callable[[str], T], otherwise: str) -> T:
+    """A value of the query, or of the text that stands for it where it has none."""
+    text = request.query_params.get(name, otherwise)
+    try:
+        return reader(text)
+    except ValueError as error:
+        raise HTTPException(400, f"{name}: {error}") from error
+
+
+async def _either(event: asyncio.Event, seconds: float) -> None:
+    """Until the event is set, at most some seconds."""
+    try:
+        await asyncio.wait_for(event.wait(), seconds)
+    except TimeoutError:
+        return
+
+
+async def _http_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    return JSONResponse({"error": error.detail}, error.status_code)
+
+
+async def _run_error(request: Request, error: Exception) -> Response:
+    return JSONResponse({"error": str(error)}, 409)

@@ -1,0 +1,218 @@
+"""Groups that ended, with their contents, for reading: in memory, within bounds of number and size."""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from atropos_tui.ledger import GroupContent
+from atropos_tui.ledger.outcomes import Outcome
+from atropos_tui.monitor.allowance import Allowance
+from atropos_tui.monitor.open_groups import MAX_SCORES, EndedGroup
+from atropos_tui.monitor.packed_content import Decode, PackedRollout, pack, trained_tokens
+from atropos_tui.monitor.score_statistics import finite
+from atropos_tui.monitor.skipped_model import LOST_OUTCOMES
+from atropos_tui.monitor.snapshot import EndedRow, GroupDetail, GroupPage
+
+MAX_PAGE = 200
+
+# Contents whose group has not yet been enqueued or ended; the next event of the group is on its way.
+_MAX_UNSETTLED = 64
+
+
+@dataclass(frozen=True, slots=True)
+class GroupFilter:
+    """Which groups to list; empty means any."""
+
+    outcome: str = ""
+    reason: str = ""
+
+    def matches(self, row: EndedRow) -> bool:
+        return (not self.outcome or row.outcome == self.outcome) and (not self.reason or row.reason == self.reason)
+
+
+@dataclass(slots=True)
+class KeptGroup:
+    """`order` grows in order of ending. `rollouts` is None when the content was not kept or had to make room."""
+
+    order: int
+    ended: EndedGroup
+    rollouts: tuple[PackedRollout, ...] | None
+
+    @property
+    def row(self) -> EndedRow:
+        return replace(self.ended.row, has_content=self.rollouts is not None)
+
+    def detail(self, decode: Decode) -> GroupDetail:
+        """The group in full. May take a second for long sequences, so call it on no event loop."""
+        return GroupDetail(
+            row=self.row,
+            rollouts=tuple(rollout.detail(decode) for rollout in self.rollouts or ()),
+            error=self.ended.error,
+            traceback=self.ended.traceback,
+            body=self.ended.body,
+        )
+
+
+class GroupStore(Protocol):
+    """Where ended groups are kept for reading; called on the monitor thread only."""
+
+    def keep(self, content: GroupContent) -> None:
+        """The content of a group that is about to be enqueued or to end."""
+        ...
+
+    def enqueued(self, group_id: int) -> None:
+        """The group went to the outbox."""
+        ...
+
+    def ended(self, group: EndedGroup) -> None: ...
+
+    def page(self, wanted: GroupFilter, older_than: int | None, limit: int) -> GroupPage:
+        """Newest first, in order of ending, below the group `older_than`."""
+        ...
+
+    def find(self, group_id: int) -> KeptGroup | None: ...
+
+
+@dataclass(slots=True)
+class _Shelf:
+    """Groups of one kind in order of ending, and the bytes of their contents."""
+
+    groups: dict[int, KeptGroup] = field(default_factory=dict)
+    with_content: deque[int] = field(default_factory=deque)
+    size: int = 0
+
+    def add(self, group: KeptGroup) -> None:
+        group_id = group.ended.row.group_id
+        self.groups[group_id] = group
+        if group.rollouts is not None:
+            self.with_content.append(group_id)
+            self.size += _size(group.rollouts)
+
+    def drop_oldest_content(self) -> None:
+        group = self.groups[self.with_content.popleft()]
+        self.size -= _size(group.rollouts or ())
+        group.rollouts = None
+
+    def drop_oldest(self) -> None:
+        oldest = next(iter(self.groups))
+        if self.with_content and self.with_content[0] == oldest:
+            self.drop_oldest_content()
+        del self.groups[oldest]
+
+
+class MemoryGroupStore:
+    """Keeps at most `max_groups` lines and `max_bytes` of contents.
+
+    Lost groups (skipped, rejected, failed, refused) are what an operator looks for, so they stay longest: delivered
+    ones make room first, down to a quarter of the space. Packing contents takes a small share of the time; what
+    comes faster is listed without content.
+    """
+
+    def __init__(self, max_groups: int = 10_000, max_bytes: int = 64 << 20) -> None:
+        self._max_groups = max_groups
+        self._max_bytes = max_bytes
+        self._unsettled: dict[int, GroupContent] = {}
+        self._in_outbox: dict[int, tuple[PackedRollout, ...]] = {}
+        self._outbox_size = 0
+        self._lost = _Shelf()
+        self._others = _Shelf()
+        self._allowances = {True: Allowance(share=0.1), False: Allowance(share=0.03)}
+        self._order = 0
+
+    @property
+    def size(self) -> int:
+        """Bytes of all packed contents."""
+        return self._lost.size + self._others.size + self._outbox_size
+
+    def keep(self, content: GroupContent) -> None:
+        self._unsettled[content.group_id] = content
+        if len(self._unsettled) > _MAX_UNSETTLED:
+            del self._unsettled[next(iter(self._unsettled))]
+
+    def enqueued(self, group_id: int) -> None:
+        rollouts = self._pack(group_id, lost=False)
+        if rollouts is None:
+            return
+        self._in_outbox[group_id] = rollouts
+        self._outbox_size += _size(rollouts)
+        while self._outbox_size > self._max_bytes // 4:
+            self._outbox_size -= _size(self._in_outbox.pop(next(iter(self._in_outbox))))
+        self._make_room()
+
+    def ended(self, group: EndedGroup) -> None:
+        row = group.row
+        lost = row.outcome in LOST_OUTCOMES
+        rollouts = self._pack(row.group_id, lost)
+        if rollouts is None and (rollouts := self._in_outbox.pop(row.group_id, None)) is not None:
+            self._outbox_size -= _size(rollouts)
+        if row.outcome is Outcome.REQUEUED:
+            rollouts = None
+        if rollouts and not row.scores:
+            group = replace(group, row=_with_scores(row, rollouts))
+        self._order += 1
+        (self._lost if lost else self._others).add(KeptGroup(self._order, group, rollouts))
+        self._make_room()
+
+    def page(self, wanted: GroupFilter, older_than: int | None, limit: int) -> GroupPage:
+        total = sum(wanted.matches(group.ended.row) for group in self._newest_first())
+        matching = (group for group in self._older_than(older_than) if wanted.matches(group.ended.row))
+        rows = [group.row for _, group in zip(range(limit), matching, strict=False)]
+        return GroupPage(
+            rows=tuple(rows),
+            older_than=rows[-1].group_id if rows and next(matching, None) is not None else None,
+            total=total,
+        )
+
+    def find(self, group_id: int) -> KeptGroup | None:
+        return self._lost.groups.get(group_id) or self._others.groups.get(group_id)
+
+    def _newest_first(self) -> Iterator[KeptGroup]:
+        return heapq.merge(
+            reversed(self._lost.groups.values()), reversed(self._others.groups.values()),
+            key=lambda group: group.order, reverse=True,
+        )  # fmt: skip
+
+    def _older_than(self, group_id: int | None) -> Iterator[KeptGroup]:
+        if group_id is None:
+            return self._newest_first()
+        known = self.find(group_id)
+        if known is not None:
+            return (group for group in self._newest_first() if group.order < known.order)
+        # It had to make room. Numbers follow the order of starting, which is nearly that of ending.
+        return (group for group in self._newest_first() if group.ended.row.group_id < group_id)
+
+    def _pack(self, group_id: int, lost: bool) -> tuple[PackedRollout, ...] | None:
+        content = self._unsettled.pop(group_id, None)
+        if content is None or not self._allowances[lost].has_some():
+            return None
+        with self._allowances[lost].spending():
+            rollouts = pack(content)
+        return rollouts if _size(rollouts) <= self._max_bytes // 4 else None
+
+    def _make_room(self) -> None:
+        while self.size > self._max_bytes:
+            takes_more_than_its_share = self._others.size > self._max_bytes // 4
+            shelf = self._others if takes_more_than_its_share or not self._lost.with_content else self._lost
+            shelf.drop_oldest_content()
+        while len(self._lost.groups) + len(self._others.groups) > self._max_groups:
+            takes_more_than_its_share = len(self._others.groups) > self._max_groups // 4
+            shelf = self._others if takes_more_than_its_share or not self._lost.groups else self._lost
+            shelf.drop_oldest()
+
+
+def _size(rollouts: tuple[PackedRollout, ...]) -> int:
+    return sum(rollout.size for rollout in rollouts)
+
+
+def _with_scores(row: EndedRow, rollouts: tuple[PackedRollout, ...]) -> EndedRow:
+    """A malformed group was never scored by the runtime, but its content has what the environment gave."""
+    shown = rollouts[:MAX_SCORES]
+    return replace(
+        row,
+        scores=finite([rollout.score for rollout in shown if rollout.score is not None]),
+        completion_tokens=tuple(trained_tokens(rollout) for rollout in shown),
+    )

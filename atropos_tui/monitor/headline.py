@@ -1,0 +1,120 @@
+"""The one sentence that says what everything waits for now."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from atropos_tui.ledger.outcomes import RunState, ThrottleReason
+from atropos_tui.monitor.snapshot import InferenceSection, QueueSection, SendsSection
+
+BREATH_SECONDS = 3.0
+# What groups in flight wait for is worth a sentence when none of them has made progress for this long.
+STALLED_SECONDS = 15.0
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """What the headline is made of. `quiet_for` is how long progress has been due, in seconds."""
+
+    state: RunState
+    waiting_for: str
+    why_ended: str
+    loop_held_by: str
+    quiet_for: float
+    queue: QueueSection
+    sends: SendsSection
+    inference: InferenceSection
+
+
+def headline(situation: Situation) -> str:
+    """The most fundamental thing that is waited for; empty while groups flow."""
+    return next(filter(None, (says(situation) for says in _IN_THIS_ORDER)), "")
+
+
+def sends_fail(sends: SendsSection) -> bool:
+    """Whether the newest thing known of sending is that it failed and will be tried again."""
+    return sends.next_retry_at > 0 and sends.outbox > 0
+
+
+def _ended(situation: Situation) -> str:
+    if situation.state is RunState.CRASHED:
+        return f"crashed: {situation.why_ended}"
+    return f"finished: {situation.why_ended}" if situation.state is RunState.FINISHED else ""
+
+
+def _loop_held(situation: Situation) -> str:
+    held_by = situation.loop_held_by
+    return f"the environment's code holds the event loop at {held_by}" if held_by else ""
+
+
+def _waits(situation: Situation) -> str:
+    return f"waiting for {situation.waiting_for}" if situation.waiting_for else ""
+
+
+def _paused(situation: Situation) -> str:
+    in_flight = situation.queue.in_flight
+    if situation.state is RunState.PAUSING:
+        return f"pausing: {_groups(in_flight)} in flight end first"
+    if situation.state is RunState.FINISHING:
+        return f"finishing: {_groups(in_flight)} in flight, {situation.sends.outbox} in the outbox"
+    return "paused: nothing starts until it is resumed" if situation.state is RunState.PAUSED else ""
+
+
+def _sends(situation: Situation) -> str:
+    sends = situation.sends
+    if not sends_fail(sends):
+        return ""
+    kept = f"{_groups(sends.outbox)} in the outbox"
+    return f"waiting for the trajectory API at {sends.api_url}: {sends.last_error}; {kept}"
+
+
+def _servers(situation: Situation) -> str:
+    servers = situation.inference.servers
+    if not servers or any(server.healthy is not False for server in servers):
+        return ""
+    which = "the inference server at" if len(servers) == 1 else f"any of {len(servers)} inference servers, such as"
+    return f"waiting for {which} {servers[0].url}: {servers[0].detail or servers[0].last_error or 'it does not answer'}"
+
+
+def _throttle(situation: Situation) -> str:
+    says = _THROTTLES.get(situation.queue.throttle)
+    detail = situation.queue.throttle_detail
+    # A queue that fills and empties in turn is how a trainer is kept busy.
+    breathes = situation.queue.throttle == ThrottleReason.OFF_POLICY_LIMIT and situation.quiet_for < BREATH_SECONDS
+    if says is None or breathes:
+        return ""
+    return f"{says} ({detail})" if detail else says
+
+
+def _stalled(situation: Situation) -> str:
+    queue = situation.queue
+    if situation.quiet_for < STALLED_SECONDS or not queue.in_flight:
+        return ""
+    calls = sum(server.in_flight for server in situation.inference.servers)
+    if calls:
+        return f"{_groups(queue.in_flight)} in flight wait for {calls} open calls to inference servers"
+    stages = Counter(row.stage for row in queue.rows)
+    where = ", ".join(f"{count} {stage}" for stage, count in stages.most_common())
+    return f"{_groups(queue.in_flight)} in flight are in the environment's code ({where}), no call is open"
+
+
+_IN_THIS_ORDER: tuple[Callable[[Situation], str], ...] = (
+    _ended, _loop_held, _waits, _paused, _sends, _servers, _throttle, _stalled,
+)  # fmt: skip
+
+# A full set of workers is no news; pauses and the end have their own sentences.
+_THROTTLES: dict[str, str] = {
+    ThrottleReason.OFF_POLICY_LIMIT: "waiting for the trainer to take groups: its queue is full",
+    ThrottleReason.EVAL: "waiting for the evaluation to end",
+    ThrottleReason.NO_ITEMS: "waiting for an item from the environment",
+    ThrottleReason.OUTBOX_FULL: "waiting for the trajectory API to take groups: the outbox is full",
+    ThrottleReason.SERVERS_UNHEALTHY: "waiting for an inference server",
+    ThrottleReason.TRAINER_NOT_READY: "waiting for the trainer",
+    ThrottleReason.BACKING_OFF: "waiting before the next try, after failures",
+}
+
+
+def _groups(count: int) -> str:
+    return "1 group" if count == 1 else f"{count} groups"

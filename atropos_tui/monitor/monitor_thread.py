@@ -1,0 +1,100 @@
+"""The thread that watches a run: with a loop of its own it answers even while the author's code holds the other."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from atropos_tui.http_server import HttpServer
+from atropos_tui.monitor.control_api import Commands, ControlApi
+from atropos_tui.monitor.packed_content import Decode
+from atropos_tui.monitor.run_view import RunView
+from atropos_tui.monitor.unix_socket import bind_unix, remove_socket
+
+DRAIN_SECONDS = 0.1
+
+logger = logging.getLogger(__name__)
+
+
+class MonitorThread:
+    """Drains events, folds the model, serves the control API on a unix socket.
+
+    `readers` are called on the monitor's loop whenever their file descriptor can be read, until one says False.
+    """
+
+    def __init__(
+        self,
+        view: RunView,
+        commands: Commands,
+        socket_path: Path,
+        *,
+        decode: Decode,
+        read_only: bool = False,
+        readers: Mapping[int, Callable[[], bool]] | None = None,
+    ) -> None:
+        self._view = view
+        self._commands = commands
+        self._socket_path = socket_path
+        self._decode = decode
+        self._read_only = read_only
+        self._readers = dict(readers or {})
+        self._ready = threading.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._closing = asyncio.Event()
+        self._error: Exception | None = None
+        self._thread = threading.Thread(target=self._run, name="monitor", daemon=True)
+
+    def start(self) -> None:
+        """Returns when the socket answers. Raises UsageError when it cannot be had."""
+        self._listener = bind_unix(self._socket_path)
+        self._thread.start()
+        self._ready.wait()
+        if self._error is not None:
+            raise self._error
+
+    def close(self, timeout: float = 5.0) -> None:
+        """Fold in what waits, end the streams, take the socket away. Waits for the thread, but not for ever."""
+        if self._loop is not None and self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._closing.set)
+        self._thread.join(timeout)
+        remove_socket(self._socket_path)
+
+    def _run(self) -> None:
+        try:
+            asyncio.run(self._watch())
+        except Exception as error:
+            logger.exception("the monitor ended; the run goes on unseen")
+            self._error = error
+        finally:
+            self._ready.set()
+
+    async def _watch(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        api = ControlApi(self._view, self._commands, self._decode, read_only=self._read_only)
+        server = HttpServer(api.app(), on_ready=self._ready.set, handle_signals=False, lifespan="off", log_config=None)
+        for descriptor in self._readers:
+            self._loop.add_reader(descriptor, self._read, descriptor)
+        serving = asyncio.create_task(server.serve_on(self._listener))
+        draining = asyncio.create_task(self._drain())
+        closing = asyncio.create_task(self._closing.wait())
+        await asyncio.wait({serving, draining, closing}, return_when=asyncio.FIRST_COMPLETED)
+        self._view.drain(most=sys.maxsize)
+        api.closing.set()
+        server.should_exit = True
+        await serving
+        if draining.done():
+            draining.result()
+
+    def _read(self, descriptor: int) -> None:
+        if not self._readers[descriptor]() and self._loop is not None:
+            self._loop.remove_reader(descriptor)
+
+    async def _drain(self) -> None:
+        while True:
+            more = self._view.drain()
+            self._view.watch_loop()
+            await asyncio.sleep(0 if more else DRAIN_SECONDS)

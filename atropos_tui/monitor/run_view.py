@@ -1,0 +1,59 @@
+"""A run as the monitor thread sees it: events drained into the model, contents into the store, snapshots out."""
+
+from __future__ import annotations
+
+import logging
+
+from atropos_tui.ledger import Clock, GroupContent
+from atropos_tui.ledger.events import EventBase, GroupEnqueued, LogLine
+from atropos_tui.monitor.collector import Collector
+from atropos_tui.monitor.group_store import GroupStore
+from atropos_tui.monitor.loop_watch import LoopWatch
+from atropos_tui.monitor.model import Model
+from atropos_tui.monitor.snapshot import RunSnapshot
+
+logger = logging.getLogger(__name__)
+
+
+class RunView:
+    """Used by one thread; what other threads touch are `collector` and `loop_watch` only."""
+
+    def __init__(self, store: GroupStore, clock: Clock | None = None) -> None:
+        self.collector = Collector()
+        self.loop_watch = LoopWatch()
+        self.store = store
+        self._model = Model()
+        self._clock = clock or Clock()
+
+    def drain(self, most: int = 1_000) -> bool:
+        """Fold in what was collected, at most `most` of it; whether more waits."""
+        for taken in self.collector.drain(most):
+            try:
+                self._take(taken)
+            except Exception:
+                # A fault of the monitor's own. The run must not suffer from it, and a log line can tell of it once.
+                if not isinstance(taken, LogLine):
+                    logger.exception("the monitor cannot take in %s", type(taken).__name__)
+        if dropped := self.collector.take_dropped_log_lines():
+            self._model.count_unseen_logs(dropped)
+        return self.collector.waiting > 0
+
+    def watch_loop(self) -> None:
+        """See how the author's loop does; often enough that a hold is caught while it lasts."""
+        self._model.note_loop(*self.loop_watch.observe())
+
+    def snapshot(self) -> RunSnapshot:
+        """This moment, with whatever was drained so far."""
+        self.watch_loop()
+        return self._model.snapshot(self._clock.monotonic(), self._clock.wall())
+
+    def _take(self, taken: EventBase | GroupContent) -> None:
+        if isinstance(taken, GroupContent):
+            self.store.keep(taken)
+            self._model.note_content(taken.group_id)
+            return
+        ended = self._model.apply(taken)
+        if ended is not None:
+            self.store.ended(ended)
+        elif isinstance(taken, GroupEnqueued):
+            self.store.enqueued(taken.group_id)

@@ -1,0 +1,118 @@
+"""Scores: how those of the newest groups are distributed, and how they went over the run."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections import deque
+from dataclasses import dataclass
+
+from atropos_tui.ledger.events import GroupScored, RunStarted
+from atropos_tui.monitor.handlers import Handlers
+from atropos_tui.monitor.histogram import Histogram
+from atropos_tui.monitor.score_statistics import finite, has_zero_advantage, mean_and_std, score_tolerance
+from atropos_tui.monitor.snapshot import ScoresSection
+from atropos_tui.monitor.trend import Stretches, Trend
+
+WINDOW_GROUPS = 256
+WINDOW_ROLLOUTS = 8192
+
+
+@dataclass(frozen=True, slots=True)
+class _ScoredGroup:
+    """`scores` are at most `WINDOW_ROLLOUTS`; the other numbers are of the whole group."""
+
+    scores: array[float]
+    rollouts: int
+    mean: float
+    std: float
+    zero_advantage: bool
+    completion_tokens: float
+    truncated: int
+
+
+class ScoresModel:
+    """The window holds the newest groups, at most `WINDOW_GROUPS` of them and about `WINDOW_ROLLOUTS` scores."""
+
+    def __init__(self) -> None:
+        self._tolerance = 0.0
+        self._groups = 0
+        self._rollouts = 0
+        self._window: deque[_ScoredGroup] = deque()
+        self._window_scores = 0
+        self._histogram = Histogram()
+        self._trend = Trend()
+        self._stretches = Stretches()
+        self._section: ScoresSection | None = ScoresSection()
+
+    def handlers(self) -> Handlers:
+        return {RunStarted: self._run_started, GroupScored: self._scored}
+
+    def section(self) -> ScoresSection:
+        if self._section is None:
+            self._section = self._build()
+        return self._section
+
+    def _run_started(self, event: RunStarted) -> None:
+        self._tolerance = score_tolerance(event)
+
+    def _scored(self, event: GroupScored) -> None:
+        scores = finite(event.scores)
+        if not scores:
+            return
+        mean, std = mean_and_std(scores)
+        tokens = sum(event.completion_tokens) / max(1, len(event.completion_tokens))
+        self._groups += 1
+        self._rollouts += len(scores)
+        self._trend.add(round(event.wall, 3), mean, tokens)
+        self._stretches.add(mean)
+        self._take(
+            _ScoredGroup(
+                scores=array("d", scores[:WINDOW_ROLLOUTS]),
+                rollouts=len(scores),
+                mean=mean,
+                std=std,
+                zero_advantage=has_zero_advantage(scores, self._tolerance),
+                completion_tokens=tokens,
+                truncated=max(0, event.truncated),
+            )
+        )
+        self._section = None
+
+    def _take(self, group: _ScoredGroup) -> None:
+        self._window.append(group)
+        self._window_scores += len(group.scores)
+        self._histogram.add(group.scores)
+        while len(self._window) > 1 and (len(self._window) > WINDOW_GROUPS or self._window_scores > WINDOW_ROLLOUTS):
+            oldest = self._window.popleft()
+            self._window_scores -= len(oldest.scores)
+            self._histogram.remove(oldest.scores)
+        if self._groups % WINDOW_GROUPS == 0:
+            self._histogram.settle()
+
+    def _build(self) -> ScoresSection:
+        window = self._window
+        rollouts = sum(group.rollouts for group in window)
+        _, between_std = mean_and_std([group.mean for group in window])
+        low, high = self._histogram.extent()
+        histogram = self._histogram.view()
+        return ScoresSection(
+            groups=self._groups,
+            rollouts=self._rollouts,
+            window=len(window),
+            mean=round(math.fsum(group.mean * group.rollouts for group in window) / rollouts, 6),
+            low=low,
+            high=high,
+            edges=histogram.edges,
+            bins=histogram.bins,
+            spikes=histogram.spikes,
+            trend=self._trend.points(),
+            within_std=round(math.fsum(group.std for group in window) / len(window), 6),
+            between_std=round(between_std, 6),
+            zero_advantage_share=round(sum(group.zero_advantage for group in window) / len(window), 4),
+            first20=self._stretches.first,
+            best20=self._stretches.best,
+            last20=self._stretches.last,
+            completion_tokens=round(math.fsum(group.completion_tokens for group in window) / len(window), 1),
+            truncated_share=round(min(1.0, sum(group.truncated for group in window) / rollouts), 4),
+        )

@@ -1,0 +1,131 @@
+"""The way to the trainer: outbox, deliveries, retries, and how far the trainer's policy is ahead."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+
+from atropos_tui.ledger.events import (
+    GroupDelivered,
+    GroupEnqueued,
+    GroupRefused,
+    RunConfigured,
+    SendFailed,
+    TrainerStatus,
+)
+from atropos_tui.ledger.outcomes import DeliveredAs, Outcome
+from atropos_tui.monitor.bounded_text import bounded_text, one_line
+from atropos_tui.monitor.handlers import Handlers
+from atropos_tui.monitor.instant import Instant
+from atropos_tui.monitor.open_groups import BODY_LENGTH, ERROR_LENGTH
+from atropos_tui.monitor.snapshot import EndedRow, LedgerSection, SendsSection
+from atropos_tui.monitor.windows import RecentAmounts, RecentDurations
+
+# The policy lag is the mean over this many deliveries.
+LAG_WINDOW = 64
+
+
+class SendsModel:
+    """Counts of groups are the ledger's; here is what the ledger doesn't know."""
+
+    def __init__(self) -> None:
+        self._api_url = ""
+        self._raw_bytes = 0
+        self._wire_bytes = 0
+        self._retries = 0
+        self._deliveries = RecentAmounts()
+        self._latencies = RecentDurations()
+        self._last_delivered: float | None = None
+        self._last_error = ""
+        self._last_error_body = ""
+        self._last_error_at: float | None = None
+        self._next_retry: float | None = None
+        self._step = 0
+        self._step_at: float | None = None
+        self._batch_size = 0
+        self._trainer_queue = 0
+        self._trainer_queue_limit = -1
+        self._lags: deque[int] = deque(maxlen=LAG_WINDOW)
+
+    def handlers(self) -> Handlers:
+        return {
+            RunConfigured: self._configured,
+            TrainerStatus: self._trainer_status,
+            GroupEnqueued: self._enqueued,
+            GroupDelivered: self._delivered,
+            GroupRefused: self._refused,
+            SendFailed: self._send_failed,
+        }
+
+    def ended(self, row: EndedRow) -> None:
+        """A group ended; a delivered one tells the policy lag. One that started before the step was known doesn't."""
+        if row.outcome is Outcome.DELIVERED and self._step_at is not None:
+            self._lags.append(max(0, self._step - row.step))
+
+    def section(self, now: Instant, ledger: LedgerSection, oldest_in_outbox: float | None) -> SendsSection:
+        p50, p95 = self._latencies.percentiles(now.mono)
+        return SendsSection(
+            api_url=self._api_url,
+            outbox=ledger.by_outcome[Outcome.IN_OUTBOX],
+            oldest_in_outbox_at=now.at(oldest_in_outbox),
+            delivered=ledger.by_outcome[Outcome.DELIVERED],
+            buffered=ledger.by_reason.get(Outcome.DELIVERED, {}).get(DeliveredAs.BUFFERED, 0),
+            refused=ledger.by_outcome[Outcome.REFUSED],
+            delivered_per_second=self._deliveries.per_second(now.mono),
+            last_delivered_at=now.at(self._last_delivered),
+            latency_p50=p50,
+            latency_p95=p95,
+            raw_bytes=self._raw_bytes,
+            wire_bytes=self._wire_bytes,
+            retries=self._retries,
+            last_error=self._last_error,
+            last_error_body=self._last_error_body,
+            last_error_at=now.at(self._last_error_at),
+            next_retry_at=now.at(self._next_retry),
+            trainer_step=self._step,
+            trainer_step_at=now.at(self._step_at),
+            batch_size=self._batch_size,
+            trainer_queue=self._trainer_queue,
+            trainer_queue_limit=self._trainer_queue_limit,
+            policy_lag=round(math.fsum(self._lags) / len(self._lags), 2) if self._lags else 0.0,
+            send_rate_history=tuple(float(count) for count in self._deliveries.by_second(now.mono)),
+        )
+
+    def _configured(self, event: RunConfigured) -> None:
+        self._api_url = one_line(event.api_url, ERROR_LENGTH)
+        self._batch_size = event.batch_size
+        self._advance(event.starting_step, event.mono)
+
+    def _trainer_status(self, event: TrainerStatus) -> None:
+        self._batch_size = event.batch_size
+        self._trainer_queue = event.queue_size
+        self._trainer_queue_limit = event.queue_limit
+        self._advance(event.step, event.mono)
+
+    def _advance(self, step: int, mono: float) -> None:
+        if self._step_at is None or step != self._step:
+            self._step, self._step_at = step, mono
+
+    def _enqueued(self, event: GroupEnqueued) -> None:
+        self._raw_bytes += event.raw_bytes
+        self._wire_bytes += event.wire_bytes
+
+    def _delivered(self, event: GroupDelivered) -> None:
+        self._deliveries.add(event.mono)
+        self._latencies.add(event.mono, event.latency)
+        self._last_delivered = event.mono
+        self._next_retry = None
+
+    def _refused(self, event: GroupRefused) -> None:
+        self._note_error(f"HTTP {event.status}", event.body, event.mono)
+        self._next_retry = None
+
+    def _send_failed(self, event: SendFailed) -> None:
+        self._retries += 1
+        self._note_error(event.error, event.body, event.mono)
+        self._next_retry = event.mono + event.retry_in
+
+    def _note_error(self, error: str, body: str, mono: float) -> None:
+        self._last_error = one_line(error, ERROR_LENGTH)
+        self._last_error_body = bounded_text(body, BODY_LENGTH)
+        self._last_error_at = mono

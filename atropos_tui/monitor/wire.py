@@ -1,0 +1,101 @@
+"""Snapshots as JSON between worker and screen: only the sections that changed, put together again on the other side.
+
+One object is `{"seq", "taken_at", "versions": {name: n}, "sections": {name: {…}}}`; `sections` holds those whose
+version differs from what the client said it knows. Infinite and NaN numbers travel as the strings pydantic reads back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, get_type_hints
+
+import pydantic_core
+from pydantic import TypeAdapter
+
+from atropos_tui.monitor.snapshot import SECTIONS, GroupDetail, GroupPage, RunSnapshot
+
+_SECTION_TYPES = get_type_hints(RunSnapshot)
+_SECTION_ADAPTERS: Mapping[str, TypeAdapter[Any]] = {name: TypeAdapter(_SECTION_TYPES[name]) for name in SECTIONS}
+_PAGE_ADAPTER = TypeAdapter(GroupPage)
+_DETAIL_ADAPTER = TypeAdapter(GroupDetail)
+
+
+def to_json(value: object) -> bytes:
+    """A dataclass (or anything plain) as JSON."""
+    return pydantic_core.to_json(value, inf_nan_mode="strings")
+
+
+def read_page(body: bytes) -> GroupPage:
+    """Raises ValueError when the body is no page."""
+    return _PAGE_ADAPTER.validate_json(body)
+
+
+def read_detail(body: bytes) -> GroupDetail:
+    """Raises ValueError when the body is no group."""
+    return _DETAIL_ADAPTER.validate_json(body)
+
+
+def parse_known(text: str) -> dict[str, int]:
+    """`queue:12,scores:4` as a mapping. Raises ValueError for anything else."""
+    known: dict[str, int] = {}
+    for part in filter(None, text.split(",")):
+        name, _, version = part.partition(":")
+        if name not in SECTIONS:
+            raise ValueError(f"there is no section {name!r}")
+        known[name] = int(version)
+    return known
+
+
+def format_known(known: Mapping[str, int]) -> str:
+    return ",".join(f"{name}:{version}" for name, version in known.items())
+
+
+class SnapshotEncoder:
+    """Encodes what a client doesn't know yet; a section once a version, however many clients ask."""
+
+    def __init__(self) -> None:
+        self._encoded: dict[str, tuple[int, bytes]] = {}
+
+    def encode(self, snapshot: RunSnapshot, known: Mapping[str, int]) -> bytes | None:
+        """One JSON object without line breaks; None when the client knows every section in this version."""
+        changed = [name for name in SECTIONS if known.get(name) != snapshot.versions[name]]
+        if not changed:
+            return None
+        head = to_json({"seq": snapshot.seq, "taken_at": snapshot.taken_at, "versions": snapshot.versions})
+        sections = b",".join(b'"%s":%s' % (name.encode(), self._section(snapshot, name)) for name in changed)
+        return head[:-1] + b',"sections":{' + sections + b"}}"
+
+    def _section(self, snapshot: RunSnapshot, name: str) -> bytes:
+        version = snapshot.versions[name]
+        cached = self._encoded.get(name)
+        if cached is None or cached[0] != version:
+            cached = self._encoded[name] = (version, to_json(getattr(snapshot, name)))
+        return cached[1]
+
+
+class SnapshotMerger:
+    """Puts the changes of one worker together to whole snapshots."""
+
+    def __init__(self) -> None:
+        self.snapshot = RunSnapshot()
+
+    def merge(self, body: bytes) -> RunSnapshot:
+        """The snapshot after these changes. Raises ValueError when the body isn't as described above."""
+        change = pydantic_core.from_json(body)
+        try:
+            sections = {
+                name: _SECTION_ADAPTERS[name].validate_python(section)
+                for name, section in change["sections"].items()
+                if name in _SECTION_ADAPTERS
+            }
+            self.snapshot = replace(
+                self.snapshot,
+                seq=int(change["seq"]),
+                taken_at=float(change["taken_at"]),
+                versions={name: int(version) for name, version in change["versions"].items()},
+                **sections,
+            )
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"not a snapshot: {error!r}") from error
+        return self.snapshot

@@ -1,0 +1,168 @@
+"""What everything waits for, in one sentence; and what an operator should look at."""
+
+from __future__ import annotations
+
+import pytest
+
+from atropos_tui.ledger.events import (
+    CallFinished,
+    CallStarted,
+    GroupRefused,
+    GroupStageChanged,
+    RunEnded,
+    SendFailed,
+    ServerHealth,
+    StateChanged,
+    ThrottleChanged,
+)
+from atropos_tui.ledger.outcomes import RunState, Stage, ThrottleReason
+from tests.monitor.run_scenario import Scenario
+
+
+def server(run: Scenario, number: int, healthy: bool | None, detail: str = "") -> None:
+    run.publish(
+        ServerHealth, server=number, url=f"http://gpu{number}:9001/v1", server_type="vllm", model_name="m",
+        healthy=healthy, detail=detail, limit=8, eval_limit=1,
+    )  # fmt: skip
+
+
+def names(run: Scenario) -> list[str]:
+    return [alert.name for alert in run.snapshot().run.alerts]
+
+
+@pytest.fixture
+def run() -> Scenario:
+    run = Scenario()
+    run.run_started()
+    return run
+
+
+def test_there_is_no_headline_while_groups_flow(run: Scenario) -> None:
+    run.publish(ThrottleChanged, reason=ThrottleReason.MAX_NUM_WORKERS, limit=8, detail="8 of 8")
+    run.start_group()
+    run.delivered_group(0.0, 1.0)
+    assert run.snapshot().run.headline == ""
+    assert names(run) == []
+
+
+def test_a_run_that_starts_says_what_it_waits_for(run: Scenario) -> None:
+    run.publish(StateChanged, state=RunState.STARTING, waiting_for="the trajectory API at http://localhost:8000")
+    assert run.snapshot().run.headline == "waiting for the trajectory API at http://localhost:8000"
+    run.after(3600)
+    assert names(run) == []
+
+
+def test_pausing_names_the_groups_that_end_first(run: Scenario) -> None:
+    run.start_group()
+    run.publish(StateChanged, state=RunState.PAUSING)
+    assert run.snapshot().run.headline == "pausing: 1 group in flight end first"
+    run.publish(StateChanged, state=RunState.PAUSED)
+    assert run.snapshot().run.headline.startswith("paused")
+    run.after(3600)
+    assert names(run) == []
+
+
+def test_a_full_trainer_queue_is_what_everything_waits_for(run: Scenario) -> None:
+    run.publish(ThrottleChanged, reason=ThrottleReason.OFF_POLICY_LIMIT, limit=8, detail="24 of 24 groups")
+    run.delivered_group(0.0, 1.0)
+    assert run.snapshot().run.headline == ""
+    run.after(5)
+    assert "for the trainer" in run.snapshot().run.headline
+    assert "24 of 24 groups" in run.snapshot().run.headline
+    run.after(120)
+    assert names(run) == []
+    run.after(200)
+    assert names(run) == ["no_progress"]
+
+
+def test_one_server_down_is_an_alert_and_all_of_them_the_headline(run: Scenario) -> None:
+    server(run, 0, True)
+    server(run, 1, False, "connection refused")
+    assert run.snapshot().run.headline == ""
+    (alert,) = run.snapshot().run.alerts
+    assert (alert.name, alert.severe) == ("servers_down", False)
+    assert "1 of 2" in alert.text
+    assert "http://gpu1:9001/v1 connection refused" in alert.text
+    server(run, 0, False, "HTTP 500")
+    assert run.snapshot().run.headline.startswith("waiting for any of 2 inference servers")
+    assert run.snapshot().run.alerts[0].severe
+
+
+def test_the_line_that_holds_the_loop_comes_before_all_else(run: Scenario) -> None:
+    run.publish(ThrottleChanged, reason=ThrottleReason.OUTBOX_FULL, limit=8)
+    run.model.note_loop(4.2, "env.py:17 in score")
+    section = run.snapshot().run
+    assert section.loop_lag == 4.2
+    assert "env.py:17 in score" in section.headline
+    assert [alert.name for alert in section.alerts] == ["loop_held"]
+    run.model.note_loop(0.0, "")
+    assert "outbox is full" in run.snapshot().run.headline
+
+
+def test_groups_that_hang_say_where(run: Scenario) -> None:
+    first = run.start_group()
+    run.publish(CallStarted, call_id=1, group_id=first, server=0, split="train", n=4)
+    run.after(20)
+    assert run.snapshot().run.headline == "1 group in flight wait for 1 open calls to inference servers"
+    run.publish(CallFinished, call_id=1, group_id=first, server=0, split="train", n=4, latency=20.0)
+    run.publish(GroupStageChanged, group_id=first, stage=Stage.POSTPROCESSING)
+    run.after(70)
+    assert "in the environment's code (1 postprocessing)" in run.snapshot().run.headline
+    (alert,) = run.snapshot().run.alerts
+    assert (alert.name, alert.severe) == ("no_progress", False)
+    run.after(300)
+    assert run.snapshot().run.alerts[0].severe
+    run.delivered_group(0.0, 1.0)
+    assert names(run) == []
+
+
+def test_failures_are_no_progress(run: Scenario) -> None:
+    run.delivered_group(0.0, 1.0)
+    for _ in range(14):
+        run.after(5)
+        run.fail(run.start_group())
+    assert names(run) == ["no_progress", "failures"]
+    assert "12 of 12 groups" in run.snapshot().run.alerts[1].text
+    assert "KeyError: 'x'" in run.snapshot().run.alerts[1].text
+
+
+def test_refusals_are_an_alert_of_their_own(run: Scenario) -> None:
+    for _ in range(3):
+        group_id = run.scored_group(0.0, 1.0)
+        run.enqueue(group_id)
+        run.publish(GroupRefused, group_id=group_id, status=422, body="group too large")
+    assert names(run) == ["refusals"]
+    assert "HTTP 422: group too large" in run.snapshot().run.alerts[0].text
+
+
+def test_an_outbox_that_grows_old_is_an_alert_with_its_cause(run: Scenario) -> None:
+    for _ in range(3):
+        run.enqueue(run.scored_group(0.0, 1.0))
+    run.publish(SendFailed, error="connection refused", attempts=1, retry_in=1.0)
+    assert names(run) == []
+    run.after(61)
+    alerts = {alert.name: alert for alert in run.snapshot().run.alerts}
+    assert "3 groups in the outbox" in alerts["outbox"].text
+    assert "connection refused" in alerts["outbox"].text
+
+
+def test_an_alert_remembers_since_when_it_holds(run: Scenario) -> None:
+    server(run, 0, False, "refused")
+    since = run.snapshot().run.alerts[0].since_at
+    assert run.after(30).snapshot().run.alerts[0].since_at == since
+    server(run, 0, True)
+    assert names(run) == []
+    server(run, 0, False, "refused")
+    assert run.snapshot().run.alerts[0].since_at == since + 30
+
+
+def test_a_crash_stays_with_its_reason_and_traceback(run: Scenario) -> None:
+    run.after(5)
+    run.publish(RunEnded, state=RunState.CRASHED, why="KeyError: 'answer'", traceback="Traceback …\nKeyError: 'answer'")
+    run.after(3600)
+    section = run.snapshot().run
+    assert (section.state, section.why_ended) == (RunState.CRASHED, "KeyError: 'answer'")
+    assert section.headline == "crashed: KeyError: 'answer'"
+    assert section.traceback.startswith("Traceback")
+    assert section.ended_at - section.started_at == 5
+    assert section.alerts == ()
