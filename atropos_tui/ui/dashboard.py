@@ -1,0 +1,122 @@
+"""The dashboard: header, four panes, inference, keys; in three layouts that the style sheet chooses by width."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Container
+from textual.geometry import Region
+
+from atropos_tui.ui.keys import Scope, bindings, hint
+from atropos_tui.ui.panes.inference import InferencePane
+from atropos_tui.ui.panes.pane import Pane
+from atropos_tui.ui.panes.queue import QueuePane
+from atropos_tui.ui.panes.scores import ScoresPane
+from atropos_tui.ui.panes.sends import SendsPane
+from atropos_tui.ui.panes.skipped import SkippedPane
+from atropos_tui.ui.run_screen import RunScreen
+
+
+class DashboardScreen(RunScreen):
+    """Zoomed, one pane has the whole middle of the screen."""
+
+    BINDINGS: ClassVar[list[BindingType]] = bindings(Scope.DASHBOARD, Scope.LIST)
+    SCOPES = (Scope.RUN, Scope.DASHBOARD, Scope.LIST, Scope.EVERYWHERE)
+    FOOTER = (
+        hint("run.pause"),
+        hint("run.resume"),
+        hint("run.step"),
+        hint("show.trajectories"),
+        hint("pane.zoom"),
+        hint("show.help"),
+        hint("app.quit"),
+        hint("show.logs"),
+        hint("show.evals"),
+        hint("show.alerts"),
+        hint("app.theme"),
+        hint("app.palette"),
+    )
+    AUTO_FOCUS = "#rollout-queue"
+
+    def compose_middle(self) -> ComposeResult:
+        with Container(id="panes"):
+            yield QueuePane()
+            yield ScoresPane()
+            yield SkippedPane()
+            yield SendsPane()
+        yield InferencePane()
+
+    @property
+    def zoomed(self) -> bool:
+        return self.has_class("-zoomed")
+
+    @property
+    def pane(self) -> Pane | None:
+        """The pane with the focus."""
+        return self.focused if isinstance(self.focused, Pane) else None
+
+    def action_focus_pane(self, number: int) -> None:
+        pane = next(pane for pane in self.query(Pane) if pane.number == number)
+        if self.zoomed:
+            self._zoom(pane)
+        pane.focus()
+
+    def action_focus_beside(self, columns: int) -> None:
+        """The nearest pane to the left (-1) or right (1) of the one with the focus."""
+        here = self.pane
+        if here is None or self.zoomed:
+            return
+        x, y = here.region.center
+        beside = [pane for pane in self.query(Pane) if _lies_beside(pane.region, here.region, columns)]
+        if beside:
+            min(beside, key=lambda pane: abs(pane.region.center[0] - x) + abs(pane.region.center[1] - y)).focus()
+
+    def action_zoom(self) -> None:
+        if self.zoomed:
+            self._unzoom()
+        elif self.pane is not None:
+            self._zoom(self.pane)
+
+    def action_open(self) -> None:
+        pane = self.pane
+        if pane is None:
+            return
+        if pane.group_id is not None:
+            self.atropos.show_group(pane.group_id)
+        else:
+            self.action_zoom()
+
+    def back(self) -> bool:
+        if not self.zoomed:
+            return False
+        self._unzoom()
+        return True
+
+    def action_move(self, by: int) -> None:
+        if self.pane is not None:
+            self.pane.move_cursor(by)
+
+    def action_move_page(self, pages: int) -> None:
+        if self.pane is not None:
+            self.pane.move_cursor(pages * max(1, self.pane.size.height - 6))
+
+    def action_move_to_end(self, direction: int) -> None:
+        if self.pane is not None:
+            self.pane.move_cursor(direction * self.pane.rows)
+
+    def _zoom(self, pane: Pane) -> None:
+        for other in self.query(Pane):
+            other.set_class(other is pane, "-zoomed")
+        self.set_class(True, "-zoomed")
+        self.set_class(isinstance(pane, InferencePane), "-inference")
+
+    def _unzoom(self) -> None:
+        self.remove_class("-zoomed", "-inference")
+        for pane in self.query(Pane):
+            pane.remove_class("-zoomed")
+
+
+def _lies_beside(region: Region, here: Region, columns: int) -> bool:
+    return region.x >= here.right if columns > 0 else region.right <= here.x

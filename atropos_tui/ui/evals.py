@@ -1,0 +1,95 @@
+"""Evaluations over steps: one metric as a chart, all as a table."""
+
+from __future__ import annotations
+
+import math
+
+from atropos_tui.monitor.snapshot import EvalRow, EvalsSection
+from atropos_tui.ui import formatting
+from atropos_tui.ui.ink import Ink, Line, Span, dim, join_that_fit
+from atropos_tui.ui.list_screen import ListScreen
+from atropos_tui.ui.panes.pane import Pane, waiting
+from atropos_tui.ui.text_safety import visible, visible_lines
+from atropos_tui.ui.widgets.table import Column, Table
+from atropos_tui.ui.widgets.trend import Sample, trend
+from atropos_tui.ui.wrapping import wrapped
+
+
+class EvalsPane(Pane):
+    title = "Evaluations"
+
+    @property
+    def evals(self) -> EvalsSection:
+        return self.moment.snapshot.evals
+
+    @property
+    def rows(self) -> int:
+        return len(self.evals.rows)
+
+    def numbers(self, room: int) -> Line:
+        del room
+        evals = self.evals
+        if not evals.running_since_at:
+            return Line()
+        since = formatting.age(self.moment.since(evals.running_since_at))
+        return Line(Span("◆ ", Ink.ACCENT), dim(f"running for {since} at step "), formatting.count(evals.running_step))
+
+    def body(self, width: int, height: int) -> list[Line]:
+        if not self.evals.rows:
+            return [waiting("no evaluation has ended yet")]
+        chart = self._chart(width, max(0, height // 2 - 3)) if height >= 14 else []
+        table = self._table().lines(width, height - len(chart) - 4)
+        return [*chart, *table, Line(), *self._details(width)]
+
+    @property
+    def metric_names(self) -> list[str]:
+        """Every metric that any evaluation gave, in order of first appearance, oldest evaluation first."""
+        return list(dict.fromkeys(name for row in reversed(self.evals.rows) for name in row.metrics))
+
+    def _chart(self, width: int, height: int) -> list[Line]:
+        names = self.metric_names
+        if not names:
+            return []
+        values = [row.metrics[names[0]] for row in reversed(self.evals.rows) if names[0] in row.metrics]
+        values = [value for value in values if math.isfinite(value)]
+        if not values:
+            return []
+        bottom, top = min(values), max(values)
+        if bottom >= 0 and top <= 1:
+            bottom, top = 0.0, 1.0
+        samples = [Sample(value, value, value) for value in values]
+        title = Line(
+            visible(names[0]), dim(f"  last {formatting.score(values[-1])} · best {formatting.score(max(values))}")
+        )
+        return [title, *trend(samples, width, height, bottom=bottom, top=top), Line()]
+
+    def _table(self) -> Table:
+        names = self.metric_names
+        columns = [Column("step", 7, right=True), Column("age", 4, right=True), Column("took", 6, right=True)]
+        columns += [
+            Column(visible(name), max(8, min(20, len(name))), right=True, rank=rank) for rank, name in enumerate(names)
+        ]
+        return Table(columns, [self._row(row, names) for row in self.evals.rows], cursor=self.cursor)
+
+    def _row(self, row: EvalRow, names: list[str]) -> tuple[Line, ...]:
+        metrics = [Line(formatting.score(row.metrics[name])) if name in row.metrics else Line("–") for name in names]
+        if row.error and metrics:
+            metrics[0] = Line(Span("✗ failed", Ink.BAD))
+        return (
+            Line(formatting.count(row.step)),
+            Line(dim(formatting.age(self.moment.since(row.at)))),
+            Line(dim(formatting.duration(row.seconds))),
+            *metrics,
+        )
+
+    def _details(self, width: int) -> list[Line]:
+        row = self.evals.rows[self.cursor]
+        if row.error:
+            text = visible_lines(row.traceback.rstrip() or row.error)
+            return [Line(Span(part, Ink.BAD)) for line in text for part in wrapped(line, width)]
+        parts = [Line(dim(f"{visible(name)} "), f"{value:.6g}") for name, value in row.metrics.items()]
+        return [join_that_fit(parts, width, " · ")]
+
+
+class EvalsScreen(ListScreen):
+    PANE = EvalsPane

@@ -1,0 +1,27 @@
+"""The line at the bottom: the keys that matter on this screen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from atropos_tui.ui.ink import Ink, Line, Span, dim, faint, join_that_fit
+from atropos_tui.ui.keys import Hint
+from atropos_tui.ui.widgets.canvas import Canvas
+
+
+class Footer(Canvas):
+    """Shows `hints` as far as there is room, the most important first; disarmed ones are faint."""
+
+    def __init__(self, hints: Sequence[Hint], *, read_only: bool) -> None:
+        super().__init__(id="footer")
+        self._hints = hints
+        self._read_only = read_only
+
+    def draw(self, width: int, height: int) -> list[Line]:
+        del height
+        return [Line(" ") + join_that_fit([self._entry(hint) for hint in self._hints], width - 2, "   ")]
+
+    def _entry(self, hint: Hint) -> Line:
+        if hint.changes_run and self._read_only:
+            return Line(faint(f"{hint.keys} {hint.label}"))
+        return Line(Span(hint.keys, Ink.ACCENT, bold=True), dim(f" {hint.label}"))

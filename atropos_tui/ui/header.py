@@ -1,0 +1,176 @@
+"""The lines at the top: which run in which state, why nothing moves, and the ledger's equation."""
+
+from __future__ import annotations
+
+from atropos_tui.ledger.outcomes import Outcome, RunState
+from atropos_tui.monitor.snapshot import LedgerSection, RunSection
+from atropos_tui.ui import formatting
+from atropos_tui.ui.ink import Ground, Ink, Line, Span, dim, faint, join_that_fit, spread, strong
+from atropos_tui.ui.moment import AT_WORK, Contact, Moment
+from atropos_tui.ui.text_safety import visible
+from atropos_tui.ui.widgets.bars import gauge
+from atropos_tui.ui.widgets.canvas import Canvas
+
+_STALE_SECONDS = 30.0
+
+_STATES = {
+    RunState.STARTING: ("◌", Ink.WARN),
+    RunState.RUNNING: ("●", Ink.GOOD),
+    RunState.PAUSING: ("◐", Ink.WARN),
+    RunState.PAUSED: ("‖", Ink.WARN),
+    RunState.EVALUATING: ("◆", Ink.ACCENT),
+    RunState.FINISHING: ("◑", Ink.ACCENT),
+    RunState.FINISHED: ("✓", Ink.GOOD),
+    RunState.CRASHED: ("✗", Ink.BAD),
+}
+
+# What the terms of the equation are called, at length and where room is short.
+_TERMS = {
+    Outcome.IN_FLIGHT: ("in flight", "flight"),
+    Outcome.IN_OUTBOX: ("outbox", "outbox"),
+    Outcome.DELIVERED: ("delivered", "sent"),
+    Outcome.SKIPPED: ("skipped", "skip"),
+    Outcome.REJECTED: ("rejected", "rej"),
+    Outcome.FAILED: ("failed", "fail"),
+    Outcome.REFUSED: ("refused", "refused"),
+    Outcome.REQUEUED: ("requeued", "requ"),
+}
+
+
+class Header(Canvas):
+    """Two or three lines, as high as the style sheet says. Red when the run crashed or the ledger is off."""
+
+    def __init__(self, title: str, *, read_only: bool) -> None:
+        super().__init__(id="header")
+        self._title = title
+        self._read_only = read_only
+        self._moment = Moment()
+
+    def show(self, moment: Moment) -> None:
+        self._moment = moment
+        self.redraw()
+
+    def draw(self, width: int, height: int) -> list[Line]:
+        moment, inner = self._moment, width - 2
+        lines = [self._first(inner), self._second(inner, has_third=height > 2)]
+        if height > 2:
+            lines.append(equation(moment.snapshot.ledger, inner))
+        ground = Ground.ALARM if alarmed(moment) else Ground.PLAIN
+        return [(Line(" ") + line.fit(inner) + Line(" ")).on(ground) for line in lines]
+
+    def _first(self, width: int) -> Line:
+        moment = self._moment
+        run = moment.snapshot.run
+        right = self._right(run)
+        parts = [state_words(moment), self._environment(run)]
+        if moment.known:
+            parts += [self._step(run, width), *self._ages(run)]
+            if width >= 110:
+                parts.insert(2, Line(dim(visible(run.run_id))))
+        return spread(join_that_fit(parts, width - right.width - 2, "   "), right, width)
+
+    def _environment(self, run: RunSection) -> Line:
+        return Line(strong(visible(run.environment or self._title)))
+
+    def _step(self, run: RunSection, width: int) -> Line:
+        if run.total_steps <= 0:
+            return Line(dim("step "), formatting.count(run.step))
+        text = Line(dim("step "), formatting.count(run.step), dim(f"/{formatting.count(run.total_steps)}"))
+        return text + Line(" ") + gauge(run.step, run.total_steps, 12) if width >= 110 else text
+
+    def _ages(self, run: RunSection) -> list[Line]:
+        """How long the run lasts, and how long ago anything progressed."""
+        moment = self._moment
+        if moment.ended:
+            return [Line(dim("took "), formatting.age(max(0.0, run.ended_at - run.started_at)))]
+        parts = []
+        if run.last_progress_at:
+            since = moment.since(run.last_progress_at)
+            ink = Ink.WARN if since >= _STALE_SECONDS and run.state in AT_WORK else Ink.TEXT
+            parts.append(Line(dim("progress "), Span(formatting.age(since), ink), dim(" ago")))
+        parts.append(Line(dim("up "), formatting.age(moment.since(run.started_at))))
+        return parts
+
+    def _right(self, run: RunSection) -> Line:
+        parts = []
+        if self._read_only:
+            parts.append(Line(dim("read-only")))
+        if run.alerts:
+            severe = any(alert.severe for alert in run.alerts)
+            text = f"! {formatting.plural(len(run.alerts), 'alert')}"
+            parts.append(Line(strong(text, Ink.BAD if severe else Ink.WARN)))
+        return Line(*(span for part in parts for span in (Span("  "), *part.spans)))
+
+    def _second(self, width: int, *, has_third: bool) -> Line:
+        """What is most worth knowing: a fault, what everything waits for, an alert; else the flow."""
+        moment = self._moment
+        snapshot = moment.snapshot
+        if not snapshot.ledger.balanced:
+            return Line(strong(f"the ledger is off: {visible(snapshot.ledger.violation)}", Ink.BAD))
+        if moment.contact is not Contact.CONNECTED:
+            return contact_words(moment)
+        if moment.ended:
+            return Line(Span(visible(snapshot.run.why_ended), Ink.BAD if alarmed(moment) else Ink.DIM))
+        if snapshot.run.headline:
+            return Line(Span("▸ ", Ink.WARN), visible(snapshot.run.headline))
+        alert = next(iter(snapshot.run.alerts), None)
+        if alert is not None:
+            since = formatting.age(moment.since(alert.since_at))
+            return Line(Span("! ", Ink.BAD if alert.severe else Ink.WARN), visible(alert.text), dim(f"  for {since}"))
+        if has_third:
+            return Line(Span("▸ ", Ink.GOOD), dim("groups flow"))
+        return equation(snapshot.ledger, width)
+
+
+def alarmed(moment: Moment) -> bool:
+    """Whether the header must be read now."""
+    return not moment.snapshot.ledger.balanced or moment.snapshot.run.state is RunState.CRASHED
+
+
+def state_words(moment: Moment) -> Line:
+    """The state as a shape and a word; a command that was just given shows at once."""
+    if moment.contact is Contact.DISCONNECTED:
+        return Line(strong("○ disconnected", Ink.BAD))
+    if not moment.known:
+        return Line(strong("◌ connecting", Ink.WARN))
+    state = moment.snapshot.run.state
+    glyph, ink = _STATES[state]
+    if moment.asked:
+        return Line(strong(f"◐ {moment.asked}", Ink.WARN))
+    return Line(strong(f"{glyph} {state}", ink))
+
+
+def contact_words(moment: Moment) -> Line:
+    if moment.contact is Contact.CONNECTING:
+        return Line(Span("▸ ", Ink.WARN), dim("waiting for the first news of the run"))
+    again = f"trying again in {formatting.duration(moment.retry_in)}"
+    stale = f", the numbers below are {formatting.age(moment.since(moment.snapshot.taken_at))} old"
+    parts = [Span(visible(moment.lost_because), Ink.BAD), dim(f" · {again}{stale if moment.known else ''}")]
+    return Line(Span("▸ ", Ink.BAD), *parts)
+
+
+def equation(ledger: LedgerSection, width: int) -> Line:
+    """`started 123 = 4 in flight + 2 outbox + …`; on narrow screens without terms of zero, or in shorter words."""
+    every = [(ledger.by_outcome.get(outcome, 0), words) for outcome, words in _TERMS.items()]
+    present = [(many, words) for many, words in every if many]
+    equals = " = " if ledger.started == sum(ledger.by_outcome.values()) else " ≠ "
+    started = Line(dim("started "), strong(formatting.count(ledger.started)), dim(equals))
+    full = started + _sum([(many, word) for many, (word, _) in every], " + ")
+    if full.width <= width:
+        return full
+    long_words = _sum([(many, word) for many, (word, _) in present], " + ")
+    if (line := started + long_words).width <= width:
+        return line
+    started = Line(strong(formatting.count(ledger.started)), dim(equals))
+    if (line := started + long_words).width <= width:
+        return line
+    return started + _sum([(many, word) for many, (_, word) in present], "+")
+
+
+def _sum(terms: list[tuple[int, str]], plus: str) -> Line:
+    spans: list[Span] = []
+    for many, word in terms:
+        if spans:
+            spans.append(faint(plus))
+        spans += [Span(formatting.count(many), Ink.TEXT if many else Ink.FAINT), dim(f" {word}")]
+    return Line(*spans) if spans else Line(Span("0"))

@@ -1,0 +1,91 @@
+"""The keys of a screen, made from the key table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.screen import ModalScreen
+
+from atropos_tui.ui.ink import Ink, Line, Span, dim, strong
+from atropos_tui.ui.keys import Command, Scope, bindings, commands
+from atropos_tui.ui.widgets.canvas import Canvas
+from atropos_tui.ui.widgets.frame import FRAME_HEIGHT, FRAME_WIDTH, framed
+
+_KEYS_WIDTH = 16
+
+
+class HelpScreen(ModalScreen[None]):
+    BINDINGS: ClassVar[list[BindingType]] = bindings(Scope.LIST, Scope.HELP)
+
+    def __init__(self, scopes: Sequence[Scope]) -> None:
+        super().__init__()
+        self._scopes = scopes
+
+    def compose(self) -> ComposeResult:
+        yield HelpPage(self._scopes)
+
+    def action_close(self) -> None:
+        self.dismiss()
+
+    def action_move(self, by: int) -> None:
+        self.query_one(HelpPage).scroll_by(by)
+
+    def action_move_page(self, pages: int) -> None:
+        page = self.query_one(HelpPage)
+        page.scroll_by(pages * max(1, page.size.height - FRAME_HEIGHT - 1))
+
+    def action_move_to_end(self, direction: int) -> None:
+        page = self.query_one(HelpPage)
+        page.scroll_by(direction * page.length)
+
+
+class HelpPage(Canvas):
+    """One block for each scope; two columns of blocks where there is room."""
+
+    def __init__(self, scopes: Sequence[Scope]) -> None:
+        super().__init__(id="help")
+        self._blocks = [_block(scope.value, commands([scope])) for scope in scopes]
+        self._first = 0
+        self.length = sum(len(block) for block in self._blocks)
+
+    def scroll_by(self, lines: int) -> None:
+        self._first = max(0, self._first + lines)
+        self.redraw()
+
+    def draw(self, width: int, height: int) -> list[Line]:
+        inner, room = width - FRAME_WIDTH, height - FRAME_HEIGHT
+        lines = self._lines(inner)
+        self._first = min(self._first, max(0, len(lines) - room))
+        below = len(lines) - self._first - room
+        more = Line(dim(f"↓ {below} more lines")) if below > 0 else Line(dim("esc closes"))
+        shown = lines[self._first : self._first + room]
+        return framed(shown, width, height, title=Line(strong("Keys")), numbers=more, focused=True)
+
+    def _lines(self, width: int) -> list[Line]:
+        if width < 120:
+            return [line for block in self._blocks for line in block]
+        half = (width - 4) // 2
+        left, right = _balanced(self._blocks)
+        rows = max(len(left), len(right))
+        left += [Line()] * (rows - len(left))
+        right += [Line()] * (rows - len(right))
+        return [a.fit(half) + Line("    ") + b for a, b in zip(left, right, strict=True)]
+
+
+def _block(heading: str, entries: Sequence[Command]) -> list[Line]:
+    lines = [Line(strong(heading, Ink.ACCENT))]
+    lines += [Line(Span(entry.shown_keys, bold=True)).fit(_KEYS_WIDTH) + Line(dim(entry.help)) for entry in entries]
+    return [*lines, Line()]
+
+
+def _balanced(blocks: Sequence[list[Line]]) -> tuple[list[Line], list[Line]]:
+    """The blocks in two columns of about the same height, in order."""
+    left: list[Line] = []
+    right: list[Line] = []
+    half = sum(len(block) for block in blocks) / 2
+    for block in blocks:
+        (left if not right and len(left) + len(block) / 2 <= half else right).extend(block)
+    return left, right

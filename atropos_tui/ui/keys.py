@@ -1,0 +1,171 @@
+"""The one table of keys: bindings, footer, help and the command palette are made from it.
+
+Every command has an id, by which a keymap can give it other keys. No core command needs ctrl.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from textual.binding import Binding, BindingType
+
+
+class Scope(StrEnum):
+    """Where a command works; the values are the headings of the help."""
+
+    RUN = "The run"
+    EVERYWHERE = "Everywhere"
+    DASHBOARD = "Dashboard"
+    TRAJECTORIES = "Trajectories"
+    LIST = "Lists and text"
+    HELP = "This help"
+    QUIT = "When leaving"
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """`keys` in Textual's names, separated by commas; `label` is a word for the footer, `help` a sentence."""
+
+    id: str
+    keys: str
+    action: str
+    label: str
+    help: str
+    scope: Scope
+
+    @property
+    def changes_run(self) -> bool:
+        """Whether it is disarmed in a read-only screen."""
+        return self.scope is Scope.RUN
+
+    @property
+    def shown_keys(self) -> str:
+        """The keys as people write them: `enter`, `?`, `shift+tab`."""
+        return " ".join(_KEY_NAMES.get(key, key) for key in self.keys.split(","))
+
+
+_KEY_NAMES = {
+    "question_mark": "?",
+    "colon": ":",
+    "slash": "/",
+    "escape": "esc",
+    "up": "↑",
+    "down": "↓",
+    "left": "←",
+    "right": "→",
+    "pageup": "pgup",
+    "pagedown": "pgdn",
+    "plus": "+",
+    "minus": "-",
+}
+
+_TABLE: dict[Scope, tuple[tuple[str, str, str, str, str], ...]] = {
+    Scope.RUN: (
+        ("run.pause", "p", "app.pause", "pause", "Start no further group; those in flight finish."),
+        ("run.resume", "r", "app.resume", "resume", "Start groups again."),
+        ("run.step", "s", "app.step_group", "step", "While paused: start one group."),
+    ),
+    Scope.EVERYWHERE: (
+        (
+            "show.trajectories",
+            "t",
+            "app.trajectories",
+            "trajectories",
+            "Browse the groups that ended, rollout by rollout.",
+        ),
+        ("show.logs", "l", "app.logs", "logs", "Log lines, equal ones taken together, with their tracebacks."),
+        ("show.evals", "e", "app.evals", "evals", "Evaluations over steps."),
+        ("show.alerts", "a", "app.alerts", "alerts", "All alerts and how long they last."),
+        ("show.help", "question_mark", "app.help", "help", "The keys of this screen."),
+        ("app.theme", "T", "app.next_theme", "theme", "The next theme."),
+        ("app.palette", "colon", "app.command_palette", "commands", "All commands by name."),
+        ("app.back", "escape", "app.back", "back", "Back to where you came from."),
+        ("app.quit", "q,ctrl+q,ctrl+c", "app.ask_quit", "quit", "Leave; asks what becomes of the run."),
+    ),
+    Scope.DASHBOARD: (
+        ("pane.1", "1", "focus_pane(1)", "queue", "To the rollout queue."),
+        ("pane.2", "2", "focus_pane(2)", "scores", "To the scores."),
+        ("pane.3", "3", "focus_pane(3)", "skipped", "To the skipped groups."),
+        ("pane.4", "4", "focus_pane(4)", "sends", "To the trainer sends."),
+        ("pane.5", "5,i", "focus_pane(5)", "inference", "To the inference servers."),
+        ("pane.next", "tab", "app.focus_next", "next pane", "To the next pane."),
+        ("pane.previous", "shift+tab", "app.focus_previous", "previous pane", "To the previous pane."),
+        ("pane.left", "left,h", "focus_beside(-1)", "left", "To the pane at the left."),
+        ("pane.right", "right", "focus_beside(1)", "right", "To the pane at the right."),
+        ("pane.zoom", "z", "zoom", "zoom", "One pane on the whole screen, and back."),
+        ("pane.open", "enter", "open", "open", "Open the group under the cursor; elsewhere, zoom the pane."),
+    ),
+    Scope.TRAJECTORIES: (
+        ("group.next", "N,J", "step_to_group(1)", "next group", "The next group, older by one."),
+        ("group.previous", "P,K", "step_to_group(-1)", "previous group", "The group before it, newer by one."),
+        ("rollout.next", "n,right", "step_to_rollout(1)", "next rollout", "The next rollout of the group."),
+        ("rollout.previous", "p,left,h", "step_to_rollout(-1)", "previous rollout", "The rollout before it."),
+        ("rollout.best", "b", "best_rollout", "best", "The rollout with the highest score."),
+        ("rollout.worst", "w", "worst_rollout", "worst", "The rollout with the lowest score."),
+        ("rollout.view", "v,t", "next_view", "messages/tokens", "Messages or tokens."),
+        ("token.lens", "x", "next_lens", "lens", "Tokens: mask, logprob or advantage."),
+        ("token.next", "full_stop", "step_to_token(1)", "next token", "Tokens: the next one."),
+        ("token.previous", "comma", "step_to_token(-1)", "previous token", "Tokens: the one before."),
+        ("token.least", "m", "least_likely_token", "least likely", "Tokens: the next less likely one."),
+        ("list.filter", "f", "next_outcome", "filter", "The next outcome: delivered, skipped, failed …"),
+        ("list.open", "enter", "open", "open", "Into the rollout; escape leads back to the list."),
+        ("list.switch", "tab", "switch", "switch", "Between the list and the rollout."),
+    ),
+    Scope.LIST: (
+        ("list.up", "up,k", "move(-1)", "up", "One up."),
+        ("list.down", "down,j", "move(1)", "down", "One down."),
+        ("list.page_up", "pageup,u", "move_page(-1)", "page up", "A page up."),
+        ("list.page_down", "pagedown,d,space", "move_page(1)", "page down", "A page down."),
+        ("list.top", "home,g", "move_to_end(-1)", "top", "To the first."),
+        ("list.end", "end,G", "move_to_end(1)", "end", "To the last."),
+    ),
+    Scope.HELP: (("help.close", "escape,question_mark,q,enter", "close", "close", "Close the help."),),
+    Scope.QUIT: (
+        ("quit.stop", "s", "answer('stop')", "stop", "End the run."),
+        ("quit.detach", "d", "answer('detach')", "detach", "Leave the run running."),
+        ("quit.stay", "escape,n,q", "stay", "stay", "Close the question."),
+    ),
+}
+
+COMMANDS = tuple(Command(*row, scope) for scope, rows in _TABLE.items() for row in rows)
+
+
+def commands(scopes: Iterable[Scope]) -> list[Command]:
+    """The commands of these scopes, in the order of the scopes."""
+    return [command for scope in scopes for command in COMMANDS if command.scope is scope]
+
+
+_BY_ID = {command.id: command for command in COMMANDS}
+
+
+def named(command_id: str) -> Command:
+    """The command with this id."""
+    return _BY_ID[command_id]
+
+
+@dataclass(frozen=True, slots=True)
+class Hint:
+    """An entry of the footer: one command, or two that belong together, as in `n/p rollout`."""
+
+    commands: tuple[Command, ...]
+    label: str
+
+    @property
+    def keys(self) -> str:
+        return "/".join(command.shown_keys.split(" ")[0] for command in self.commands)
+
+    @property
+    def changes_run(self) -> bool:
+        return any(command.changes_run for command in self.commands)
+
+
+def hint(*ids: str, label: str = "") -> Hint:
+    """A hint at these commands; a single one has its own label."""
+    return Hint(tuple(named(command_id) for command_id in ids), label or named(ids[0]).label)
+
+
+def bindings(*scopes: Scope) -> list[BindingType]:
+    """The bindings of these scopes; each keeps its command's id, so that a keymap reaches it."""
+    return [Binding(command.keys, command.action, command.label, id=command.id) for command in commands(scopes)]

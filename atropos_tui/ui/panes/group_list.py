@@ -1,0 +1,124 @@
+"""The list of groups that ended, newest first, filtered by outcome."""
+
+from __future__ import annotations
+
+from atropos_tui.ledger.outcomes import OPEN_OUTCOMES, Outcome
+from atropos_tui.monitor.snapshot import EndedRow, GroupPage
+from atropos_tui.ui import formatting
+from atropos_tui.ui.ink import Ink, Line, Span, dim, faint, strong
+from atropos_tui.ui.panes.pane import Pane, waiting
+from atropos_tui.ui.panes.skipped import OUTCOME_INKS, outcome_glyph, score_words, short_reason
+from atropos_tui.ui.text_safety import visible
+from atropos_tui.ui.widgets.table import Column, Table
+
+FILTERS: tuple[Outcome | None, ...] = (None, *(outcome for outcome in Outcome if outcome not in OPEN_OUTCOMES))
+
+_COLUMNS = (
+    Column("group", 5, right=True),
+    Column("", 1),
+    Column("scores", 10),
+    Column("item", 10, grows=True),
+    Column("tokens", 6, right=True, rank=3),
+    Column("step", 5, right=True, rank=2),
+    Column("age", 4, right=True, rank=1),
+)
+
+
+class GroupListPane(Pane):
+    """Holds the rows loaded so far; the screen loads more when the cursor nears the end."""
+
+    title = "Groups"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.groups: list[EndedRow] = []
+        self.total = 0
+        self.older_than: int | None = None
+        self.outcome: Outcome | None = None
+        self.failure = ""
+        self._ended_when_loaded = 0
+
+    @property
+    def rows(self) -> int:
+        return len(self.groups)
+
+    @property
+    def selected(self) -> EndedRow | None:
+        return self.groups[self.cursor] if self.groups else None
+
+    @property
+    def newer(self) -> int:
+        """How many groups of this filter ended since the list was loaded."""
+        return max(0, self._ended - self._ended_when_loaded)
+
+    @property
+    def wants_more(self) -> bool:
+        """Whether the cursor is so near to the end that the next page should be loaded."""
+        return self.older_than is not None and self.cursor > self.rows - self.size.height
+
+    def start(self, page: GroupPage) -> None:
+        """The newest page."""
+        self.groups = list(page.rows)
+        self._ended_when_loaded = self._ended
+        self._take(page)
+
+    def extend(self, page: GroupPage) -> None:
+        """The page after those there are."""
+        self.groups.extend(page.rows)
+        self._take(page)
+
+    def select(self, group_id: int) -> bool:
+        """Put the cursor on a group; False when it is not among those loaded."""
+        for index, row in enumerate(self.groups):
+            if row.group_id == group_id:
+                self.cursor = index
+                self.redraw()
+                return True
+        return False
+
+    def numbers(self, room: int) -> Line:
+        del room
+        shown = "all outcomes" if self.outcome is None else formatting.words(self.outcome)
+        return Line(dim(f"{shown} "), strong(formatting.count(self.total)))
+
+    def body(self, width: int, height: int) -> list[Line]:
+        if self.failure:
+            return [Line(Span(visible(self.failure), Ink.BAD))]
+        if not self.groups:
+            return [waiting("no group has ended yet" if self.outcome is None else "no group with this outcome")]
+        head = [Line(Span("↑ ", Ink.ACCENT), dim(f"{self.newer} newer · g g"))] if self.newer else []
+        table = Table(_COLUMNS, [self._row(row) for row in self.groups], cursor=self.cursor)
+        return head + table.lines(width, height - len(head))
+
+    @property
+    def _ended(self) -> int:
+        by_outcome = self.moment.snapshot.ledger.by_outcome
+        counted = [self.outcome] if self.outcome else [outcome for outcome in FILTERS if outcome]
+        return sum(by_outcome.get(outcome, 0) for outcome in counted)
+
+    def _take(self, page: GroupPage) -> None:
+        self.total = page.total
+        self.older_than = page.older_than
+        self.failure = ""
+        self.cursor = max(0, min(self.cursor, self.rows - 1))
+        self.redraw()
+
+    def _row(self, row: EndedRow) -> tuple[Line, ...]:
+        ink = OUTCOME_INKS[row.outcome]
+        tokens = round(sum(row.completion_tokens) / len(row.completion_tokens)) if row.completion_tokens else None
+        return (
+            Line(dim(str(row.group_id))),
+            Line(Span(outcome_glyph(row.outcome), ink)),
+            score_words(row.scores),
+            _item_and_reason(row),
+            Line(faint("–")) if tokens is None else Line(dim(formatting.short_count(tokens))),
+            Line(dim(formatting.count(row.step))),
+            Line(dim(formatting.age(self.moment.since(row.at)))),
+        )
+
+
+def _item_and_reason(row: EndedRow) -> Line:
+    """Why a group did not reach the trainer comes first, as the column may be short."""
+    if row.outcome is Outcome.DELIVERED:
+        return Line(visible(row.item))
+    return Line(Span(short_reason(row), OUTCOME_INKS[row.outcome]), faint(" · "), dim(visible(row.item)))

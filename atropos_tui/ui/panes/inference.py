@@ -1,0 +1,123 @@
+"""The inference servers: one line on the dashboard, a table where there is room."""
+
+from __future__ import annotations
+
+from atropos_tui.monitor.snapshot import InferenceSection, ServerRow
+from atropos_tui.ui import formatting
+from atropos_tui.ui.ink import Ink, Line, Span, dim, faint, join
+from atropos_tui.ui.panes.pane import Pane, waiting
+from atropos_tui.ui.text_safety import visible
+from atropos_tui.ui.widgets.table import Column, Table
+
+_COLUMNS = (
+    Column("", 1),
+    Column("server", 26),
+    Column("model", 14, rank=6),
+    Column("in flight", 9, right=True),
+    Column("eval", 7, right=True, rank=7),
+    Column("p50", 6, right=True, rank=1),
+    Column("p95", 6, right=True, rank=3),
+    Column("tokens", 7, right=True, rank=1),
+    Column("requests", 8, right=True, rank=5),
+    Column("errors", 6, right=True, rank=2),
+    Column("weights", 7, right=True, rank=4),
+    Column("", 12, grows=True, rank=8),
+)
+
+
+class InferencePane(Pane):
+    """Draws a line without a frame when it is one row high."""
+
+    number = 5
+    title = "Inference"
+
+    @property
+    def inference(self) -> InferenceSection:
+        return self.moment.snapshot.inference
+
+    @property
+    def rows(self) -> int:
+        return len(self.inference.servers)
+
+    def numbers(self, room: int) -> Line:
+        del room
+        servers = self.inference.servers
+        healthy = sum(server.healthy is True for server in servers)
+        ink = Ink.TEXT if healthy == len(servers) else Ink.BAD
+        return Line(Span(f"{healthy} of {formatting.plural(len(servers), 'server')}", ink), dim(" healthy"))
+
+    def draw(self, width: int, height: int) -> list[Line]:
+        return super().draw(width, height) if height > 2 else [self._one_line(width)]
+
+    def body(self, width: int, height: int) -> list[Line]:
+        if not self.inference.servers:
+            return [waiting("no inference server is known yet")]
+        rows = [self._row(server) for server in self.inference.servers]
+        lines = Table(_COLUMNS, rows, cursor=self.shown_cursor).lines(width, height)
+        room = height - len(lines) - 1
+        return [*lines, Line(), *self._details()[:room]] if room > 0 else lines
+
+    def _one_line(self, width: int) -> Line:
+        focused = self.has_focus
+        head = Line(" ", Span("inference", Ink.ACCENT if focused else Ink.DIM, bold=focused), "  ")
+        if not self.inference.servers:
+            return head + Line(faint("no server is known yet" if self.moment.known else ""))
+        return head + self._summaries(width - head.width - 1)
+
+    def _summaries(self, width: int) -> Line:
+        """Unhealthy servers first; those for which there is no room are counted."""
+        servers = sorted(self.inference.servers, key=lambda server: server.healthy is not False)
+        line, left_out = Line(), 0
+        for number, server in enumerate(servers):
+            rest = f"   + {len(servers) - number - 1} more" if number + 1 < len(servers) else ""
+            longer = join((line, self._summary(server)), "   ")
+            if longer.width + len(rest) > width and number:
+                left_out = len(servers) - number
+                break
+            line = longer
+        return line + Line(dim(f"   + {left_out} more")) if left_out else line
+
+    def _summary(self, server: ServerRow) -> Line:
+        name = Line(health_glyph(server.healthy), f" {server.server} ")
+        if server.healthy is False:
+            return name + Line(Span(visible(server.detail) or "unhealthy", Ink.BAD))
+        parts = [
+            Line(f"{server.in_flight}", dim(f"/{server.limit}")),
+            Line(formatting.duration(server.latency_p50)),
+            Line(formatting.short_count(server.tokens_per_second), dim(" tok/s")),
+        ]
+        return name + join(parts, " ")
+
+    def _row(self, server: ServerRow) -> tuple[Line, ...]:
+        return (
+            Line(health_glyph(server.healthy)),
+            Line(dim(f"{server.server} "), visible(server.url)),
+            Line(dim(visible(server.model_name))),
+            Line(f"{server.in_flight}", dim(f"/{server.limit}")),
+            Line(f"{server.eval_in_flight}", dim(f"/{server.eval_limit}")),
+            Line(formatting.duration(server.latency_p50)),
+            Line(formatting.duration(server.latency_p95)),
+            Line(formatting.rate(server.tokens_per_second)),
+            Line(formatting.count(server.requests)),
+            Line(Span(formatting.count(server.errors), Ink.BAD if server.errors else Ink.DIM)),
+            Line("–" if server.weight_version is None else str(server.weight_version)),
+            Line(Span(visible(server.detail), Ink.BAD)),
+        )
+
+    def _details(self) -> list[Line]:
+        """What is wrong with servers, newest error included."""
+        lines: list[Line] = []
+        for server in self.inference.servers:
+            if server.detail:
+                lines.append(Line(dim(f"  {server.server} "), Span(visible(server.detail), Ink.BAD)))
+            if server.last_error:
+                when = formatting.age(self.moment.since(server.last_error_at))
+                lines.append(Line(dim(f"  {server.server} {when} ago "), Span(visible(server.last_error), Ink.WARN)))
+        return lines
+
+
+def health_glyph(healthy: bool | None) -> Span:
+    """Healthy, unhealthy, or nothing known yet; three shapes."""
+    if healthy is None:
+        return Span("◌", Ink.DIM)
+    return Span("●", Ink.GOOD) if healthy else Span("✗", Ink.BAD)

@@ -1,0 +1,117 @@
+"""The rollout queue: what is in flight, what waits, and why no further group starts."""
+
+from __future__ import annotations
+
+from atropos_tui.ledger.outcomes import RunState, Stage, ThrottleReason
+from atropos_tui.monitor.snapshot import InFlightRow, QueueSection
+from atropos_tui.ui import formatting
+from atropos_tui.ui.ink import Ink, Line, Span, dim, faint, join, join_that_fit, strong
+from atropos_tui.ui.moment import AT_WORK
+from atropos_tui.ui.panes.pane import Pane, waiting
+from atropos_tui.ui.text_safety import visible
+from atropos_tui.ui.widgets.bars import gauge
+from atropos_tui.ui.widgets.table import Column, Table
+
+_STRAGGLER_SECONDS = 60.0
+_GAUGE_WIDTH = 5
+
+# At these limits nothing is wrong: the environment simply does as much as it may.
+_NORMAL_THROTTLES = frozenset({ThrottleReason.MAX_NUM_WORKERS, ThrottleReason.PAUSED, ThrottleReason.EVAL})
+
+_STAGE_WORDS: dict[str, str] = {Stage.POSTPROCESSING: "postproc."}
+
+_COLUMNS = (
+    Column("group", 5, right=True),
+    Column("item", 16, grows=True),
+    Column("stage", 10, rank=2),
+    Column("done", _GAUGE_WIDTH + 5),
+    Column("tokens", 6, right=True, rank=3),
+    Column("calls", 5, right=True, rank=4),
+    Column("server", 6, right=True, rank=5),
+    Column("age", 4, right=True),
+)
+
+
+class QueuePane(Pane):
+    number = 1
+    title = "Rollout queue"
+
+    @property
+    def queue(self) -> QueueSection:
+        return self.moment.snapshot.queue
+
+    @property
+    def rows(self) -> int:
+        return len(self.queue.rows)
+
+    def numbers(self, room: int) -> Line:
+        del room
+        limit = f"/{self.queue.limit}" if self.queue.limit > 0 else ""
+        return Line(strong(str(self.queue.in_flight)), dim(f"{limit} in flight"))
+
+    def body(self, width: int, height: int) -> list[Line]:
+        head = [self._throttle(width).fit(width), self._waiting_line(width)]
+        if not self.queue.rows:
+            return [*head, Line(), waiting(self._why_empty())]
+        if height >= 12:
+            head.append(Line())
+        table = Table(_COLUMNS, [self._row(row) for row in self.queue.rows], cursor=self.shown_cursor)
+        return head + table.lines(width, height - len(head))
+
+    def _throttle(self, width: int) -> Line:
+        """The reason why no further group starts, with its numbers."""
+        queue = self.queue
+        if self.moment.snapshot.run.state not in AT_WORK:
+            return Line(Span("‖ ", Ink.DIM), dim(f"no group starts: {self.moment.snapshot.run.state}"))
+        if not queue.throttle:
+            return Line(Span("▸ ", Ink.GOOD), dim("groups start as items come"))
+        ink = Ink.TEXT if queue.throttle in _NORMAL_THROTTLES else Ink.WARN
+        reason = Line(Span(formatting.words(queue.throttle), ink))
+        detail = Line(dim(f" · {visible(queue.throttle_detail)}")) if queue.throttle_detail else Line()
+        line = Line(Span("‖ ", ink), dim("held by ")) + reason + detail
+        return line if line.width <= width else Line(Span("‖ ", ink)) + reason + detail
+
+    def _waiting_line(self, width: int) -> Line:
+        queue = self.queue
+        parts = [Line(dim("backlog "), formatting.count(queue.backlog)), self._trainer_queue()]
+        if queue.groups_per_second:
+            parts.append(Line(formatting.rate(queue.groups_per_second), dim(" groups")))
+            parts.append(Line(formatting.rate(queue.rollouts_per_second), dim(" rollouts")))
+        return join_that_fit(parts, width, " · ")
+
+    def _trainer_queue(self) -> Line:
+        queue = self.queue
+        label = Line(dim("trainer queue "))
+        if queue.trainer_queue_limit < 0:
+            return label + Line(formatting.count(queue.trainer_queue))
+        full = queue.trainer_queue >= queue.trainer_queue_limit
+        return label + Line(Span(f"{queue.trainer_queue}/{queue.trainer_queue_limit}", Ink.WARN if full else Ink.TEXT))
+
+    def _row(self, row: InFlightRow) -> tuple[Line, ...]:
+        elapsed = self.moment.since(row.started_at)
+        late = elapsed >= _STRAGGLER_SECONDS
+        done = join(
+            (
+                gauge(row.rollouts_done, row.rollouts, _GAUGE_WIDTH),
+                Line(dim(f"{row.rollouts_done}/{row.rollouts}")),
+            ),
+            " ",
+        )
+        return (
+            Line(dim(str(row.group_id))),
+            Line(visible(row.item)),
+            Line(dim(_STAGE_WORDS.get(row.stage, row.stage))),
+            done,
+            Line(dim(formatting.short_count(row.completion_tokens))),
+            Line(dim(str(row.calls))),
+            Line(dim(str(row.server))) if row.server >= 0 else Line(faint("–")),
+            Line(Span(formatting.age(elapsed), Ink.WARN if late else Ink.TEXT)),
+        )
+
+    def _why_empty(self) -> str:
+        run = self.moment.snapshot.run
+        if self.moment.ended:
+            return "the run has ended; nothing is in flight"
+        if run.state is RunState.PAUSED:
+            return "paused; nothing is in flight"
+        return self.moment.waits_for or "nothing is in flight"

@@ -1,0 +1,129 @@
+"""The way to the trainer: outbox, deliveries, what goes wrong there, and how far the trainer is."""
+
+from __future__ import annotations
+
+from atropos_tui.monitor.snapshot import SendsSection
+from atropos_tui.ui import formatting
+from atropos_tui.ui.ink import Ink, Line, Span, dim, join_that_fit, strong
+from atropos_tui.ui.panes.pane import Pane, fact, waiting
+from atropos_tui.ui.text_safety import visible
+from atropos_tui.ui.widgets.bars import columns, gauge
+
+_RECENT_ERROR_SECONDS = 60.0
+
+
+class SendsPane(Pane):
+    number = 4
+    title = "Trainer sends"
+
+    @property
+    def sends(self) -> SendsSection:
+        return self.moment.snapshot.sends
+
+    def numbers(self, room: int) -> Line:
+        del room
+        return Line(strong(formatting.count(self.sends.delivered)), dim(" delivered"))
+
+    def body(self, width: int, height: int) -> list[Line]:
+        if not self.sends.api_url:
+            return [waiting("not registered with a trajectory API yet"), *self.reason_for_waiting(width)]
+        way = [self._outbox(), self._delivered(width), self._last_error(width), self._bytes(width)]
+        trainer = [self._trainer(width), self._trainer_queue(width)]
+        way = [line for line in way if line.spans]
+        roomy = height >= len(way) + len(trainer) + 2
+        if not roomy:
+            important = [*way[:2], *trainer, *way[2:]]
+            return important[:height]
+        lines = [self._api(), *way, Line(), *trainer]
+        chart_height = min(5, height - len(lines) - 2)
+        return lines + self._rate_chart(width, chart_height) if chart_height >= 2 else lines
+
+    def _rate_chart(self, width: int, height: int) -> list[Line]:
+        """Deliveries of each second of the last minute."""
+        history = self.sends.send_rate_history
+        if not any(history):
+            return []
+        title = fact(
+            "rate", Line(dim(f"each second of the last minute, at most {formatting.short_count(max(history))}"))
+        )
+        rows = columns(history, width - 10, height)
+        return [Line(), title, *(Line(Span(" " * 10)) + row for row in rows)]
+
+    def _api(self) -> Line:
+        return fact("api", Line(visible(self.sends.api_url)))
+
+    def _outbox(self) -> Line:
+        sends = self.sends
+        if not sends.outbox:
+            return fact("outbox", Line("0", dim(" · everything is with the trainer")))
+        oldest = self.moment.since(sends.oldest_in_outbox_at)
+        ink = Ink.WARN if oldest >= _RECENT_ERROR_SECONDS else Ink.TEXT
+        waiting_groups = Line(strong(formatting.count(sends.outbox)), dim(" · oldest "))
+        return fact("outbox", waiting_groups + Line(Span(formatting.age(oldest), ink)))
+
+    def _delivered(self, width: int) -> Line:
+        sends = self.sends
+        parts = [Line(formatting.rate(sends.delivered_per_second))]
+        if sends.delivered:
+            parts.append(Line(dim("p50 "), formatting.duration(sends.latency_p50)))
+            parts.append(Line(dim("p95 "), formatting.duration(sends.latency_p95)))
+        if sends.buffered:
+            parts.append(Line(formatting.count(sends.buffered), dim(" buffered")))
+        return fact("delivered", join_that_fit(parts, width - 10, " · "))
+
+    def _bytes(self, width: int) -> Line:
+        sends = self.sends
+        if not sends.wire_bytes:
+            return Line()
+        ratio = sends.raw_bytes / sends.wire_bytes
+        sent = Line(formatting.size(sends.raw_bytes), dim(" → "), formatting.size(sends.wire_bytes))
+        parts = [sent, Line(dim(f"{ratio:.1f}× smaller"))]
+        return fact("bytes", join_that_fit(parts, width - 10, " · "))
+
+    def _last_error(self, width: int) -> Line:
+        """Retries, refused groups and the last error with the body of its answer."""
+        sends = self.sends
+        if not (sends.retries or sends.refused or sends.last_error):
+            return Line()
+        parts = []
+        if sends.next_retry_at > self.moment.now:
+            parts.append(Line(Span(f"again in {formatting.age(sends.next_retry_at - self.moment.now)}", Ink.WARN)))
+        if sends.refused:
+            parts.append(Line(Span(f"{formatting.count(sends.refused)} refused", Ink.BAD)))
+        if sends.retries:
+            parts.append(Line(formatting.plural(sends.retries, "retry").replace("retrys", "retries")))
+        if sends.last_error:
+            recent = self.moment.since(sends.last_error_at) < _RECENT_ERROR_SECONDS
+            text = visible(f"{sends.last_error} {sends.last_error_body}".strip())
+            when = dim(f"{formatting.age(self.moment.since(sends.last_error_at))} ago ")
+            parts.append(Line(when, Span(text, Ink.BAD if recent else Ink.DIM)))
+        return fact("errors", Line(*(span for part in _separated(parts) for span in part.spans))).fit(width)
+
+    def _trainer(self, width: int) -> Line:
+        sends = self.sends
+        if not sends.trainer_step_at:
+            return fact("trainer", Line(dim("has not reported yet")))
+        parts = [
+            Line(dim("step "), strong(formatting.count(sends.trainer_step))),
+            Line(formatting.age(self.moment.since(sends.trainer_step_at)), dim(" ago")),
+            Line(dim("batch "), formatting.count(sends.batch_size)),
+            Line(dim("lag "), f"{sends.policy_lag:.1f}", dim(" steps")),
+        ]
+        return fact("trainer", join_that_fit(parts, width - 10, " · "))
+
+    def _trainer_queue(self, width: int) -> Line:
+        sends = self.sends
+        if sends.trainer_queue_limit < 0:
+            return fact("queue", Line(formatting.count(sends.trainer_queue), dim(" groups · no limit")))
+        full = sends.trainer_queue >= sends.trainer_queue_limit
+        ink = Ink.WARN if full else Ink.TEXT
+        numbers = Line(Span(f"{sends.trainer_queue}/{sends.trainer_queue_limit}", ink), dim(" groups"))
+        track = gauge(sends.trainer_queue, sends.trainer_queue_limit, max(4, min(24, width - 28)), Ink.ACCENT)
+        return fact("queue", track + Line(" ") + numbers)
+
+
+def _separated(parts: list[Line]) -> list[Line]:
+    separated: list[Line] = []
+    for part in parts:
+        separated += [Line(dim(" · ")), part] if separated else [part]
+    return separated

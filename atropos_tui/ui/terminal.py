@@ -1,0 +1,72 @@
+"""Manners towards the terminal: it may hang up, send old mouse reports or sit inside tmux, and must be left usable."""
+
+from __future__ import annotations
+
+import os
+import selectors
+from codecs import getincrementaldecoder
+from collections.abc import Callable
+
+from textual._xterm_parser import XTermParser
+from textual.drivers.linux_driver import LinuxDriver
+
+_X10_REPORT = b"\x1b[M"
+_X10_LENGTH = 6
+
+
+def inside_multiplexer() -> bool:
+    """tmux and screen lose the modern mouse encoding when they attach again, so there the mouse stays off."""
+    return bool(os.environ.get("TMUX") or os.environ.get("STY"))
+
+
+class GuardedDriver(LinuxDriver):
+    """Textual's driver, except that input can neither crash it (undecodable bytes) nor keep it spinning (hang-up)."""
+
+    def run_input_thread(self) -> None:
+        """Read until asked to stop or until the terminal is gone, which ends the application."""
+        parser = XTermParser(self._debug)
+        decode = getincrementaldecoder("utf-8")(errors="replace").decode
+        without_mouse_reports = x10_filter()
+        with selectors.DefaultSelector() as selector:
+            selector.register(self.fileno, selectors.EVENT_READ)
+            while not self.exit_event.is_set():
+                if selector.select(0.1):
+                    data = self._read()
+                    if not data:
+                        self._hung_up()
+                        return
+                    text = decode(without_mouse_reports(data))
+                    for message in parser.feed(text) if text else ():  # to the parser, no text means the end
+                        self.process_message(message)
+                for message in parser.tick():
+                    self.process_message(message)
+
+    def _read(self) -> bytes:
+        try:
+            return os.read(self.fileno, 4096)
+        except OSError:  # a pseudo terminal answers EIO once its other side is closed
+            return b""
+
+    def _hung_up(self) -> None:
+        self._loop.call_soon_threadsafe(self._app.exit)
+
+
+def x10_filter() -> Callable[[bytes], bytes]:
+    """A function that removes mouse reports of the oldest kind from a stream of bytes; they are no valid UTF-8.
+
+    A report may be cut anywhere after its introducer. An introducer that is cut is not waited for: the escape key
+    must not wait.
+    """
+    held = b""
+
+    def remove_reports(data: bytes) -> bytes:
+        nonlocal held
+        data, held = held + data, b""
+        while (start := data.find(_X10_REPORT)) >= 0:
+            if len(data) < start + _X10_LENGTH:
+                held = data[start:]
+                return data[:start]
+            data = data[:start] + data[start + _X10_LENGTH :]
+        return data
+
+    return remove_reports

@@ -1,0 +1,44 @@
+"""The screen under a frozen clock, fed from a recorded run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from textual.pilot import Pilot
+
+from atropos_tui.monitor.snapshot import RunSnapshot
+from atropos_tui.ui.app import AtroposApp
+from atropos_tui.ui.quit import DETACH, STOP
+from tests.ui.recorded import RecordedSource, running
+
+MakeApp = Callable[..., AtroposApp]
+
+
+@pytest.fixture(autouse=True)
+def plain_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the developer's own terminal says must not change what is drawn."""
+    for name in ("NO_COLOR", "TEXTUAL_THEME", "TEXTUAL", "TMUX", "STY"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def make_app() -> MakeApp:
+    """An app that plays snapshots (by default a run in full swing), with the time standing still."""
+
+    def make(*snapshots: RunSnapshot, source: RecordedSource | None = None, **options: Any) -> AtroposApp:
+        options.setdefault("on_quit", (STOP, DETACH))
+        options.setdefault("clock", lambda: 0.0)
+        return AtroposApp(source or RecordedSource(*(snapshots or (running(),))), **options)
+
+    return make
+
+
+async def until(pilot: Pilot[Any], condition: Callable[[], object], rounds: int = 200) -> None:
+    """Let the app work until the condition holds."""
+    for _ in range(rounds):
+        await pilot.pause()
+        if condition():
+            return
+    raise AssertionError(f"still not so after {rounds} rounds: {condition}")

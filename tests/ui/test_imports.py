@@ -1,0 +1,25 @@
+"""The screen starts fast: it loads none of the heavy libraries."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+HEAVY = (
+    "httpx",
+    "transformers",
+    "wandb",
+    "openai",
+    "numpy",
+    "fastapi",
+    "starlette",
+    "uvicorn",
+    "pydantic_settings",
+    "yaml",
+)
+
+
+def test_the_screen_loads_no_heavy_library() -> None:
+    program = f"import sys, atropos_tui.ui.app; print([name for name in {HEAVY} if name in sys.modules])"
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    assert result.stdout.strip() == "[]"

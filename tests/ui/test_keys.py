@@ -1,0 +1,468 @@
+"""Each key does what the key table says, and says so when it cannot."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from textual.pilot import Pilot
+
+from atropos_tui.errors import AtroposError
+from atropos_tui.ledger.outcomes import Outcome
+from atropos_tui.ui.app import AtroposApp
+from atropos_tui.ui.dashboard import DashboardScreen
+from atropos_tui.ui.header import Header
+from atropos_tui.ui.help import HelpScreen
+from atropos_tui.ui.keys import COMMANDS, Scope, commands
+from atropos_tui.ui.panes.group_list import GroupListPane
+from atropos_tui.ui.panes.pane import Pane
+from atropos_tui.ui.panes.rollout import RolloutPane, View
+from atropos_tui.ui.quit import DETACH, QuitScreen
+from atropos_tui.ui.trajectories import TrajectoriesScreen
+from atropos_tui.ui.views.tokens import Lens
+from tests.ui.conftest import MakeApp, until
+from tests.ui.recorded import RecordedSource, crashed, paused, pausing, running
+
+
+def header_text(app: AtroposApp) -> str:
+    """The first line of the header, as it is painted."""
+    header = app.screen.query_one(Header)
+    return "".join(segment.text for segment in header.render_line(0))
+
+
+def notes(app: AtroposApp) -> list[str]:
+    return [note.message for note in app._notifications]
+
+
+def focused_number(app: AtroposApp) -> int:
+    assert isinstance(app.focused, Pane)
+    return app.focused.number
+
+
+async def known(pilot: Pilot[Any]) -> AtroposApp:
+    """Wait for the first snapshot."""
+    app = pilot.app
+    assert isinstance(app, AtroposApp)
+    await until(pilot, lambda: app.moment.known)
+    return app
+
+
+class TestCommandsToTheRun:
+    async def test_p_asks_for_a_pause_and_shows_it_at_once_and_then_as_the_run_reports_it(
+        self, make_app: MakeApp
+    ) -> None:
+        source = RecordedSource(running())
+        app = make_app(source=source)
+        async with app.run_test(size=(120, 40)) as pilot:
+            await known(pilot)
+            await pilot.press("p")
+            await until(pilot, lambda: source.commands == ["pause"])
+            assert "◐ pausing" in header_text(app)
+            source.play(pausing())
+            await until(pilot, lambda: app.moment.asked == "" and "pausing" in header_text(app))
+            source.play(paused())
+            await until(pilot, lambda: "‖ paused" in header_text(app))
+
+    async def test_r_resumes_a_paused_run(self, make_app: MakeApp) -> None:
+        source = RecordedSource(paused())
+        app = make_app(source=source)
+        async with app.run_test() as pilot:
+            await known(pilot)
+            await pilot.press("r")
+            await until(pilot, lambda: source.commands == ["resume"])
+            assert "resuming" in header_text(app)
+            source.play(running())
+            await until(pilot, lambda: "● running" in header_text(app))
+
+    async def test_s_starts_one_group_of_a_paused_run(self, make_app: MakeApp) -> None:
+        source = RecordedSource(paused())
+        app = make_app(source=source)
+        async with app.run_test() as pilot:
+            await known(pilot)
+            await pilot.press("s")
+            await until(pilot, lambda: source.commands == ["step"])
+
+    async def test_no_key_of_a_read_only_screen_commands_the_run(self, make_app: MakeApp) -> None:
+        source = RecordedSource(paused())
+        app = make_app(source=source, read_only=True)
+        keys = [key for command in commands([Scope.RUN]) for key in command.keys.split(",")]
+        async with app.run_test() as pilot:
+            await known(pilot)
+            await pilot.press(*keys)
+            refusal = "read-only: this screen cannot change the run"
+            await until(pilot, lambda: notes(app) == [refusal] * len(keys))
+            assert source.commands == []
+
+    async def test_a_command_that_makes_no_sense_now_is_refused_with_the_reason(self, make_app: MakeApp) -> None:
+        source = RecordedSource(running())
+        app = make_app(source=source)
+        async with app.run_test() as pilot:
+            await known(pilot)
+            await pilot.press("r", "s")
+            source.play(paused())
+            await until(pilot, lambda: "paused" in header_text(app))
+            await pilot.press("p")
+            source.play(crashed())
+            await until(pilot, lambda: "crashed" in header_text(app))
+            await pilot.press("p")
+            assert notes(app) == [
+                "it is not paused",
+                "a single group can be started while the run is paused: p first",
+                "it is paused already",
+                "the run has ended",
+            ]
+            assert source.commands == []
+
+    async def test_without_a_connection_no_command_is_sent(self, make_app: MakeApp) -> None:
+        source = RecordedSource(running())
+        app = make_app(source=source)
+        async with app.run_test() as pilot:
+            await known(pilot)
+            source.break_off(AtroposError("gone"))
+            await until(pilot, lambda: "disconnected" in header_text(app))
+            await pilot.press("p")
+            await until(pilot, lambda: notes(app) == ["there is no connection to the run"])
+
+    async def test_a_command_that_the_worker_refuses_shows_its_words_and_the_header_stops_waiting(
+        self, make_app: MakeApp
+    ) -> None:
+        class Refusing(RecordedSource):
+            async def pause(self) -> None:
+                raise AtroposError("the worker refused: [read-only]")
+
+        app = make_app(source=Refusing(running()))
+        async with app.run_test() as pilot:
+            await known(pilot)
+            await pilot.press("p")
+            await until(pilot, lambda: notes(app) == ["the worker refused: [read-only]"])
+            assert app.moment.asked == ""
+
+
+class TestDashboard:
+    async def test_digits_lead_to_the_panes(self, make_app: MakeApp) -> None:
+        app = make_app()
+        async with app.run_test() as pilot:
+            await known(pilot)
+            for number in (3, 1, 5, 2, 4):
+                await pilot.press(str(number))
+                assert focused_number(app) == number
+
+    async def test_tab_goes_round_all_panes_and_shift_tab_back(self, make_app: MakeApp) -> None:
+        app = make_app()
+        async with app.run_test() as pilot:
+            await known(pilot)
+            seen = []
+            for _ in range(5):
+                seen.append(focused_number(app))
+                await pilot.press("tab")
+            assert (seen, focused_number(app)) == ([1, 2, 3, 4, 5], 1)
+            await pilot.press("shift+tab")
+            assert focused_number(app) == 5
+
+    async def test_left_and_right_lead_to_the_pane_beside(self, make_app: MakeApp) -> None:
+        app = make_app()
+        async with app.run_test(size=(120, 40)) as pilot:
+            await known(pilot)
+            await pilot.press("3", "right")
+            assert focused_number(app) == 4
+            await pilot.press("left")
+            assert focused_number(app) == 3
+            await pilot.press("left")
+            assert focused_number(app) == 3
+
+    async def test_z_and_enter_zoom_a_pane_and_z_and_escape_lead_back(self, make_app: MakeApp) -> None:
+        app = make_app()
+        async with app.run_test(size=(120, 40)) as pilot:
+            await known(pilot)
+            for into, back in (("z", "z"), ("enter", "escape")):
+                await pilot.press("2", into)
+                pane = app.focused
+                assert pane is not None
+                assert (pane.size.width, pane.size.height) == (120, 36)
+                assert not app.screen.query_one("#rollout-queue").display
+                await pilot.press(back)
+                assert app.screen.query_one("#rollout-queue").display
+                assert app.focused is pane
+
+    async def test_zoomed_a_digit_changes_to_the_other_pane(self, make_app: MakeApp) -> None:
+        app = make_app()
+        async with app.run_test(size=(120, 40)) as pilot:
+            await known(pilot)
+            await pilot.press("2", "z", "5")
+            assert focused_number(app) == 5
+            assert app.focused is not None
+            assert app.focused.size.height == 36
+
+    async def test_the_cursor_moves_and_stays_inside(self, make_app: MakeApp) -> None:
+        app = make_app()
+        async with app.run_test(size=(120, 40)) as pilot:
+            await known(pilot)
+            pane = app.focused
+            assert isinstance(pane, Pane)
+            await pilot.press("j", "down", "k")
+            assert pane.cursor == 1
+            await pilot.press("up", "up", "up")
+            assert pane.cursor == 0
+            await pilot.press("G")
+            assert pane.cursor == 31
+            await pilot.press("pageup")
+            assert 0 < pane.cursor < 31
+            await pilot.press("pagedown", "pagedown", "g")
+            assert pane.cursor == 0
+
+    async def test_enter_on_a_skipped_group_opens_it(self, make_app: MakeApp) -> None:
+        app = make_app()
+        async with app.run_test(size=(120, 40)) as pilot:
+            await known(pilot)
+            wanted = app.moment.snapshot.skipped.recent[1].group_id
+            await pilot.press("3", "j", "enter")
+            await until(pilot, lambda: isinstance(app.screen, TrajectoriesScreen))
+            rollout = app.screen.query_one(RolloutPane)
+            await until(pilot, lambda: rollout.detail is not None and rollout.detail.row.group_id == wanted)
+
+
+class TestScreens:
+    async def test_each_screen_opens_and_escape_leads_back_to_the_dashboard(self, make_app: MakeApp) -> None:
+        app = make_app()
+        async with app.run_test() as pilot:
+            await known(pilot)
+            for key in ("t", "l", "e", "a"):
+                await pilot.press(key)
+                await until(pilot, lambda: not isinstance(app.screen, DashboardScreen))
+                await pilot.press("escape")
+                await until(pilot, lambda: isinstance(app.screen, DashboardScreen))
+
+    async def test_screens_replace_each_other(self, make_app: MakeApp) -> None:
+        app = make_app()
+        async with app.run_test() as pilot:
+            await known(pilot)
+            await pilot.press("l", "e", "a", "l")
+            await until(pilot, lambda: len(app.screen_stack) == 2)
+
+    async def test_the_help_lists_every_command_of_its_screen_and_closes(self, make_app: MakeApp) -> None:
+        app = make_app()
+        async with app.run_test(size=(200, 60)) as pilot:
+            await known(pilot)
+            await pilot.press("question_mark")
+            await until(pilot, lambda: isinstance(app.screen, HelpScreen))
+            page = app.screen.query_one("#help")
+            text = "\n".join("".join(s.text for s in page.render_line(y)) for y in range(page.size.height))
+            for command in commands(DashboardScreen.SCOPES):
+                assert command.help in text
+            await pilot.press("escape")
+            assert isinstance(app.screen, DashboardScreen)
+
+    async def test_capital_t_changes_the_theme_and_every_line_with_it(self, make_app: MakeApp) -> None:
+        app = make_app()
+        async with app.run_test() as pilot:
+            await known(pilot)
+            header = app.screen.query_one(Header)
+            before = header.render_line(0)
+            await pilot.press("T")
+            await until(pilot, lambda: app.look.name == "dawn" and header.render_line(0) != before)
+
+    async def test_the_command_palette_opens_with_a_colon(self, make_app: MakeApp) -> None:
+        app = make_app()
+        async with app.run_test() as pilot:
+            await known(pilot)
+            titles = [command.title for command in app.get_system_commands(app.screen)]
+            assert any("pause" in title for title in titles)
+            await pilot.press("colon")
+            await until(pilot, lambda: type(app.screen).__name__ == "CommandPalette")
+
+
+class TestLeaving:
+    async def test_leaving_asks_and_names_the_run(self, make_app: MakeApp) -> None:
+        app = make_app()
+        async with app.run_test() as pilot:
+            await known(pilot)
+            for key in ("q", "ctrl+q", "ctrl+c"):
+                await pilot.press(key)
+                await until(pilot, lambda: isinstance(app.screen, QuitScreen))
+                dialog = app.screen.query_one("#quit-dialog")
+                assert "Leave reverse_strings?" in "".join(segment.text for segment in dialog.render_line(0))
+                await pilot.press("escape")
+                assert isinstance(app.screen, DashboardScreen)
+
+    @pytest.mark.parametrize(("key", "answer"), [("s", "stop"), ("d", "detach")])
+    async def test_the_app_returns_the_answer(self, make_app: MakeApp, key: str, answer: str) -> None:
+        app = make_app()
+        async with app.run_test() as pilot:
+            await known(pilot)
+            await pilot.press("q", key)
+            await pilot.pause()
+        assert app.return_value == answer
+
+    async def test_an_answer_that_was_not_offered_is_none(self, make_app: MakeApp) -> None:
+        app = make_app(on_quit=(DETACH,))
+        async with app.run_test() as pilot:
+            await known(pilot)
+            await pilot.press("q", "s")
+            await pilot.pause()
+            assert isinstance(app.screen, QuitScreen)
+
+    async def test_q_twice_asks_once(self, make_app: MakeApp) -> None:
+        app = make_app()
+        async with app.run_test() as pilot:
+            await known(pilot)
+            await pilot.press("q", "q")
+            await pilot.pause()
+            assert isinstance(app.screen, DashboardScreen)
+
+
+class TestTrajectories:
+    async def opened(self, pilot: Pilot[Any]) -> tuple[AtroposApp, GroupListPane, RolloutPane]:
+        app = await known(pilot)
+        await pilot.press("t")
+        await until(pilot, lambda: isinstance(app.screen, TrajectoriesScreen))
+        groups, rollout = app.screen.query_one(GroupListPane), app.screen.query_one(RolloutPane)
+        await until(pilot, lambda: rollout.detail is not None)
+        return app, groups, rollout
+
+    async def test_n_and_p_step_through_the_rollouts_and_around(self, make_app: MakeApp) -> None:
+        async with make_app().run_test(size=(120, 40)) as pilot:
+            _, _, rollout = await self.opened(pilot)
+            await pilot.press("N")
+            await until(pilot, lambda: len(rollout.rollouts) == 8)
+            await pilot.press("n", "right", "p")
+            assert rollout.rollout == 1
+            await pilot.press("left", "p")
+            assert rollout.rollout == 7
+
+    async def test_groups_step_older_and_newer(self, make_app: MakeApp) -> None:
+        async with make_app().run_test(size=(120, 40)) as pilot:
+            _, groups, rollout = await self.opened(pilot)
+            for onward, back in (("N", "P"), ("J", "K"), ("j", "k"), ("down", "up")):
+                await pilot.press("g", onward, onward, back)
+                assert groups.cursor == 1
+            wanted = groups.groups[1].group_id
+            await until(pilot, lambda: rollout.detail is not None and rollout.detail.row.group_id == wanted)
+
+    async def test_b_and_w_find_the_best_and_the_worst_rollout(self, make_app: MakeApp) -> None:
+        async with make_app().run_test(size=(120, 40)) as pilot:
+            _, groups, rollout = await self.opened(pilot)
+            await pilot.press("N")
+            await until(pilot, lambda: len(rollout.rollouts) == 8)
+            scores = groups.groups[1].scores
+            await pilot.press("b")
+            assert scores[rollout.rollout] == max(scores)
+            await pilot.press("w")
+            assert scores[rollout.rollout] == min(scores)
+
+    async def test_v_changes_between_messages_and_tokens_and_x_the_lens(self, make_app: MakeApp) -> None:
+        async with make_app().run_test(size=(120, 40)) as pilot:
+            _, _, rollout = await self.opened(pilot)
+            await pilot.press("N", "v")
+            assert (rollout.view, rollout.lens) == (View.TOKENS, Lens.LOGPROB)
+            await pilot.press("x")
+            assert rollout.lens is Lens.ADVANTAGE
+            await pilot.press("v")
+            assert rollout.view is View.MESSAGES
+
+    async def test_full_stop_comma_and_m_move_between_tokens(self, make_app: MakeApp) -> None:
+        async with make_app().run_test(size=(120, 40)) as pilot:
+            _, _, rollout = await self.opened(pilot)
+            await pilot.press("N")
+            await until(pilot, lambda: len(rollout.rollouts) == 8)
+            first_trained = rollout.token
+            await pilot.press("full_stop", "full_stop", "comma")
+            assert rollout.token == first_trained + 1
+            await pilot.press("m")
+            logprobs = rollout.rollouts[0].logprobs
+            assert logprobs[rollout.token] == min(logprobs)
+
+    async def test_f_filters_by_outcome(self, make_app: MakeApp) -> None:
+        async with make_app().run_test(size=(120, 40)) as pilot:
+            _, groups, _ = await self.opened(pilot)
+            await pilot.press("f", "f")
+            await until(pilot, lambda: groups.groups and {row.outcome for row in groups.groups} == {Outcome.SKIPPED})
+
+    async def test_older_pages_load_when_the_cursor_nears_the_end(self, make_app: MakeApp) -> None:
+        async with make_app().run_test(size=(120, 40)) as pilot:
+            _, groups, _ = await self.opened(pilot)
+            assert groups.rows == 100
+            await pilot.press("G")
+            await until(pilot, lambda: groups.rows == 120)
+
+    async def test_groups_that_ended_since_are_announced_and_g_at_the_top_loads_them(self, make_app: MakeApp) -> None:
+        source = RecordedSource(running())
+        async with make_app(source=source).run_test(size=(120, 40)) as pilot:
+            _, groups, _ = await self.opened(pilot)
+            newer = running()
+            newer.ledger.by_outcome[Outcome.DELIVERED] += 3
+            source.play(newer)
+            await until(pilot, lambda: groups.newer == 3)
+            await pilot.press("g")
+            await until(pilot, lambda: groups.newer == 0)
+
+    async def test_on_a_narrow_terminal_enter_reads_and_escape_returns_to_the_list(self, make_app: MakeApp) -> None:
+        async with make_app().run_test(size=(80, 24)) as pilot:
+            app, groups, rollout = await self.opened(pilot)
+            assert (groups.display, rollout.display) == (True, False)
+            await pilot.press("enter")
+            assert (groups.display, rollout.display) == (False, True)
+            assert app.focused is rollout
+            await pilot.press("escape")
+            assert (groups.display, rollout.display) == (True, False)
+            await pilot.press("escape")
+            assert isinstance(app.screen, DashboardScreen)
+
+    async def test_a_group_that_is_gone_says_so(self, make_app: MakeApp) -> None:
+        app = make_app()
+        async with app.run_test(size=(120, 40)) as pilot:
+            await known(pilot)
+            app.show_group(3)
+            await until(pilot, lambda: isinstance(app.screen, TrajectoriesScreen))
+            rollout = app.screen.query_one(RolloutPane)
+            await until(pilot, lambda: "not kept any more" in rollout.failure)
+
+
+class TestTheTable:
+    def test_every_id_is_there_once(self) -> None:
+        ids = [command.id for command in COMMANDS]
+        assert len(ids) == len(set(ids))
+
+    def test_no_key_has_two_meanings_in_one_scope(self) -> None:
+        for scope in Scope:
+            keys = [key for command in commands([scope]) for key in command.keys.split(",")]
+            assert len(keys) == len(set(keys)), scope
+
+    def test_no_command_needs_ctrl(self) -> None:
+        for command in COMMANDS:
+            assert any("ctrl" not in key for key in command.keys.split(","))
+
+    async def test_a_keymap_gives_a_command_other_keys(self, make_app: MakeApp) -> None:
+        source = RecordedSource(running())
+        app = make_app(source=source)
+        async with app.run_test() as pilot:
+            await known(pilot)
+            app.set_keymap({"run.pause": "o"})
+            await pilot.press("p")
+            await pilot.pause()
+            assert source.commands == []
+            await pilot.press("o")
+            await until(pilot, lambda: source.commands == ["pause"])
+
+
+async def test_the_newest_of_many_snapshots_is_drawn_and_the_others_are_not(make_app: MakeApp) -> None:
+    source = RecordedSource()
+    app = make_app(source=source)
+    async with app.run_test() as pilot:
+        await pilot.pause()
+        draws = 0
+        header = app.screen.query_one(Header)
+        show = header.show
+
+        def counting(moment: Any) -> None:
+            nonlocal draws
+            draws += 1
+            show(moment)
+
+        header.show = counting  # type: ignore[method-assign]
+        for _ in range(500):
+            source.play(running())
+        source.play(paused())
+        await until(pilot, lambda: "paused" in header_text(app))
+        assert draws < 50
+        await asyncio.sleep(0)
