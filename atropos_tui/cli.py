@@ -30,13 +30,13 @@ class _OneLineParser(argparse.ArgumentParser):
         raise UsageError(message, f"see `{self.prog} --help`")
 
 
-def _parser(verb: str, about: str, **options: str) -> _OneLineParser:
+def _parser(verb: str, about: str, epilog: str | None = None) -> _OneLineParser:
     return _OneLineParser(
         prog=f"atropos-tui {verb}",
         description=about,
         allow_abbrev=False,
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        **options,
+        epilog=epilog,
     )
 
 
@@ -54,14 +54,14 @@ def _demo(argv: Sequence[str]) -> int:
         raise UsageError(f"--seconds {args.seconds:g} is not a duration", "give a number above 0")
     if args.json and not args.headless:
         raise UsageError("--json prints what the screen would show", "add --headless")
-    from atropos_tui.demo import run_demo
+    from atropos_tui.verbs.demo import run_demo
 
     return run_demo(headless=args.headless, seconds=args.seconds, as_json=args.json, seed=args.seed)
 
 
 def _serve(argv: Sequence[str]) -> int:
     """run an environment file, and watch it"""
-    parser = _parser("serve", "Run an environment file in a worker process, and watch it.", epilog=_SERVE_EPILOG)
+    parser = _parser("serve", "Run an environment file in a worker process, and watch it.", _SERVE_EPILOG)
     parser.usage = "atropos-tui serve FILE[:CLASS] [--run-dir DIR] [--headless] [--env.FIELD VALUE …]"
     parser.add_argument(
         "environment", metavar="FILE[:CLASS]", help="the environment's file, and class if it has several"
@@ -70,7 +70,7 @@ def _serve(argv: Sequence[str]) -> int:
     parser.add_argument("--headless", action="store_true", help="no screen: plain lines, until the run ends")
     if argv and argv[0].startswith("-") and argv[0] not in ("-h", "--help"):
         raise UsageError("the environment file comes first", "atropos-tui serve FILE[:CLASS] [flags]")
-    from atropos_tui.serve import print_environment_help, serve_environment
+    from atropos_tui.verbs.serve import print_environment_help, serve_environment
 
     if len(argv) > 1 and set(argv[1:]) & {"-h", "--help"}:
         parser.print_help()
@@ -92,7 +92,7 @@ def _attach(argv: Sequence[str]) -> int:
     parser.add_argument("run", metavar="RUN_DIR", type=Path, help="the directory of the run")
     parser.add_argument("--read-only", action="store_true", help="only look: the keys that change the run are off")
     args = parser.parse_args(argv)
-    from atropos_tui.serve import attach
+    from atropos_tui.verbs.serve import attach
 
     return attach(args.run, read_only=args.read_only)
 

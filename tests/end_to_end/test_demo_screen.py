@@ -1,0 +1,77 @@
+"""The demo on a real terminal: keys work, and however it ends, no process is left."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Iterator
+
+import pexpect
+import pyte
+import pytest
+
+from tests.end_to_end.marked_processes import MarkedProcesses, wait_until
+
+COLUMNS, ROWS = 120, 40
+
+
+class Terminal:
+    """A pseudo terminal with the application in it, read as a person would: as a screen of characters."""
+
+    def __init__(self, processes: MarkedProcesses) -> None:
+        self._screen = pyte.Screen(COLUMNS, ROWS)
+        self._stream = pyte.ByteStream(self._screen)
+        self.child = pexpect.spawn(
+            sys.executable, ["-m", "atropos_tui", "demo"], dimensions=(ROWS, COLUMNS), env=processes.environment,
+            timeout=60,
+        )  # fmt: skip
+
+    def shows(self, text: str) -> bool:
+        """Whether the text is on the screen now."""
+        try:
+            while True:
+                self._stream.feed(self.child.read_nonblocking(65536, timeout=0))
+        except (pexpect.TIMEOUT, pexpect.EOF):
+            pass
+        return any(text in line for line in self._screen.display)
+
+    def press(self, keys: str) -> None:
+        self.child.send(keys)
+
+
+@pytest.fixture
+def terminal(processes: MarkedProcesses) -> Iterator[Terminal]:
+    terminal = Terminal(processes)
+    yield terminal
+    terminal.child.close(force=True)
+
+
+def wait_for_screen(terminal: Terminal, *texts: str) -> None:
+    wait_until(lambda: all(terminal.shows(text) for text in texts), within=90.0)
+
+
+def test_keys_pause_resume_open_a_group_and_quit(terminal: Terminal, processes: MarkedProcesses) -> None:
+    wait_for_screen(terminal, "running", "Scores")
+    wait_until(lambda: len(processes.alive()) == 5)
+    terminal.press("p")
+    wait_for_screen(terminal, "paused")
+    terminal.press("r")
+    wait_for_screen(terminal, "running")
+    terminal.press("q")
+    wait_for_screen(terminal, "Leave")
+    terminal.press("s")
+    terminal.child.expect(pexpect.EOF)
+    wait_until(lambda: not processes.alive())
+
+
+@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
+def test_a_signal_leaves_no_process(terminal: Terminal, processes: MarkedProcesses, end: signal.Signals) -> None:
+    wait_for_screen(terminal, "running")
+    terminal.child.kill(end)
+    wait_until(lambda: not processes.alive())
+
+
+def test_a_closed_terminal_leaves_no_process(terminal: Terminal, processes: MarkedProcesses) -> None:
+    wait_for_screen(terminal, "running")
+    terminal.child.close(force=False)
+    wait_until(lambda: not processes.alive())
