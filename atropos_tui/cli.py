@@ -11,8 +11,8 @@ import sys
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import NoReturn
 
+from atropos_tui.arguments import OneLineParser
 from atropos_tui.errors import AtroposError, UsageError
 
 _SERVE_EPILOG = """\
@@ -23,15 +23,8 @@ every other flag goes to the environment:
 `atropos-tui serve FILE[:CLASS] --help` lists the fields of that environment."""
 
 
-class _OneLineParser(argparse.ArgumentParser):
-    """Errors are one line and name the remedy."""
-
-    def error(self, message: str) -> NoReturn:
-        raise UsageError(message, f"see `{self.prog} --help`")
-
-
-def _parser(verb: str, about: str, epilog: str | None = None) -> _OneLineParser:
-    return _OneLineParser(
+def _parser(verb: str, about: str, epilog: str | None = None) -> OneLineParser:
+    return OneLineParser(
         prog=f"atropos-tui {verb}",
         description=about,
         allow_abbrev=False,

@@ -26,6 +26,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
+from pydantic_core import to_jsonable_python
+
 from atropos_tui.child import announce_ready
 from atropos_tui.errors import AtroposError, UsageError
 from atropos_tui.ledger import EventStream, GroupContent, Sink
@@ -94,7 +96,6 @@ class Worker:
         self._sink = _EndNotingSink(self._view.collector)
         self._stream = EventStream(self._sink)
         self._run_dir: Path = options.run_dir.absolute()
-        self._run_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._socket_path = socket_path_for(self._run_dir)
         self._file = WorkerFile(
             run_id=options.run_id or self._run_dir.name,
@@ -123,7 +124,13 @@ class Worker:
             if descriptor is not None:
                 os.set_inheritable(descriptor, False)
         self._signals.install()
-        self._start_logging()
+        try:
+            self._run_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._start_logging()
+        except OSError as error:
+            raise UsageError(
+                f"cannot write to {self._run_dir}: {error.strerror}", "choose another --run-dir"
+            ) from error
         self._monitor.start()
         write_worker_file(self._run_dir, self._file)
         try:
@@ -177,7 +184,8 @@ class Worker:
             total_steps=env.config.total_steps,
             max_token_length=env.config.max_token_length,
             tokenizer_name=env.config.tokenizer_name,
-            config=env.config.model_dump(mode="json"),
+            # An environment's own fields may be of any type.
+            config=to_jsonable_python(env.config.model_dump(), serialize_unknown=True, inf_nan_mode="strings"),
             versions={"atropos-tui": version("atropos-tui"), "python": platform.python_version()},
         )
         return env
@@ -278,7 +286,7 @@ class Worker:
         )
 
     def end_session(self) -> None:
-        """End what the environment has started and left behind; where nobody is there to look after us, at all costs."""
+        """End what the environment has started and left behind; at all costs where nobody is there to see to it."""
         if os.getsid(0) == os.getpid():
             # This process is in the session too, and takes note of a SIGTERM without ending by it.
             os.killpg(0, signal.SIGKILL if self._orphaned else signal.SIGTERM)
@@ -290,13 +298,10 @@ class Worker:
         return self._run_dir / "worker.log"
 
     def _start_logging(self) -> None:
-        try:
-            log = logging.handlers.RotatingFileHandler(
-                self._log_path, maxBytes=LOG_BYTES, backupCount=LOG_FILES - 1, encoding="utf-8"
-            )
-            faulthandler.enable(self._log_path.open("a"))
-        except OSError as error:
-            raise UsageError(f"cannot write {self._log_path}: {error.strerror}", "choose another --run-dir") from error
+        log = logging.handlers.RotatingFileHandler(
+            self._log_path, maxBytes=LOG_BYTES, backupCount=LOG_FILES - 1, encoding="utf-8"
+        )
+        faulthandler.enable(self._log_path.open("a"))
         log.setFormatter(logging.Formatter("%(asctime)s %(levelname)-8s %(name)s: %(message)s"))
         logging.basicConfig(level=logging.INFO, handlers=[log, LogEventHandler(self._stream)], force=True)
         logging.captureWarnings(True)

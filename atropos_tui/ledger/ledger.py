@@ -7,12 +7,14 @@ A pure fold over events, used by the runtime (which keeps it) and by the monitor
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from atropos_tui.ledger.events import EventBase, GroupMove, GroupStarted
 from atropos_tui.ledger.outcomes import LEGAL_MOVES, OPEN_OUTCOMES, Outcome
+
+VIOLATIONS_KEPT = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,17 +37,21 @@ class LedgerCounts:
 
 
 class Ledger:
-    """Counts groups by outcome. Memory is bounded by the number of groups that are on the way."""
+    """Counts groups by outcome. Memory is bounded by the number of groups that are on the way.
+
+    `violations` has the newest illegal moves in words.
+    """
 
     def __init__(self) -> None:
         self._started = 0
         self._open: dict[int, Outcome] = {}
         self._final: Counter[Outcome] = Counter()
         self._reasons: dict[Outcome, Counter[str]] = {outcome: Counter() for outcome in Outcome}
-        self.violations: list[str] = []
+        self._violations = 0
+        self.violations: deque[str] = deque(maxlen=VIOLATIONS_KEPT)
 
     def apply(self, event: EventBase) -> None:
-        """Fold one event in. An illegal move is noted in `violations` and changes nothing else."""
+        """Fold one event in. An illegal move is noted and changes nothing else."""
         if isinstance(event, GroupStarted):
             self._start(event.group_id)
         elif isinstance(event, GroupMove):
@@ -65,12 +71,12 @@ class Ledger:
             started=self._started,
             by_outcome={outcome: self._final[outcome] + on_the_way[outcome] for outcome in Outcome},
             by_reason={outcome: dict(reasons) for outcome, reasons in self._reasons.items() if reasons},
-            violations=len(self.violations),
+            violations=self._violations,
         )
 
     def _start(self, group_id: int) -> None:
         if group_id in self._open:
-            self.violations.append(f"group {group_id} was started twice")
+            self._note(f"group {group_id} was started twice")
             return
         self._started += 1
         self._open[group_id] = Outcome.IN_FLIGHT
@@ -79,7 +85,7 @@ class Ledger:
         now = self._open.get(event.group_id)
         if now is None or event.outcome not in LEGAL_MOVES[now]:
             origin = now or "no open outcome"
-            self.violations.append(f"group {event.group_id} moved from {origin} to {event.outcome}")
+            self._note(f"group {event.group_id} moved from {origin} to {event.outcome}")
             return
         if event.outcome in OPEN_OUTCOMES:
             self._open[event.group_id] = event.outcome
@@ -88,3 +94,7 @@ class Ledger:
         self._final[event.outcome] += 1
         if event.reason_word:
             self._reasons[event.outcome][event.reason_word] += 1
+
+    def _note(self, violation: str) -> None:
+        self._violations += 1
+        self.violations.append(violation)

@@ -55,11 +55,12 @@ class EventStream:
     """Stamps events, keeps the ledger, hands both events and contents to the sink. Safe from any thread."""
 
     def __init__(self, sink: Sink | None = None, clock: Clock | None = None, first_seq: int = 1) -> None:
-        self._sink: Sink = sink or NullSink()
+        self._sink: Sink = NullSink() if sink is None else sink
         self._clock = clock or Clock()
         self._next_seq = first_seq
         self._ledger = Ledger()
-        self._lock = threading.Lock()
+        # Reentrant: making an event can log, and a handler of logs publishes.
+        self._lock = threading.RLock()
 
     def publish(self, event_type: type[E], **fields: Any) -> E:
         """Make, count and hand on one event. Raises pydantic's ValidationError when the fields don't fit the type."""

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+ITEM_LENGTH = 200
+ERROR_LENGTH = 300
+BODY_LENGTH = 4_000
+TRACEBACK_LENGTH = 16_000
+
 
 def bounded_text(text: str, limit: int) -> str:
     """The first `limit` characters; lone surrogates, which UTF-8 has no form for, are written as escapes."""

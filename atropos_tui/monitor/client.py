@@ -66,9 +66,9 @@ class RunClient:
             async with self._http.stream("GET", "/stream", params={"hz": hz}) as response:
                 if response.is_error:
                     raise _refusal(response.status_code, await response.aread())
-                async for line in response.aiter_lines():
-                    if line not in ("", "{}"):
-                        yield self._read(merger.merge, line.encode())
+                async for line in _lines(response.aiter_bytes()):
+                    if line != b"{}":
+                        yield self._read(merger.merge, line)
         except (httpx.TransportError, OSError) as error:
             raise self._unreachable(error) from error
 
@@ -131,6 +131,15 @@ class RunClient:
             f"the worker at {self._socket_path} does not answer ({error or type(error).__name__})",
             "it ended, or runs on another machine",
         )
+
+
+async def _lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """Complete lines. httpx's own also ends a line at separators that JSON may hold inside a string, such as U+2028."""
+    rest = b""
+    async for chunk in chunks:
+        *lines, rest = (rest + chunk).split(b"\n")
+        for line in lines:
+            yield line
 
 
 def _refusal(status: int, body: bytes) -> RefusedError:

@@ -6,7 +6,8 @@ Reading changes nothing. Commands are POSTs of their own and refused in a read-o
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Protocol, TypeVar
 
 from starlette.applications import Starlette
@@ -49,12 +50,7 @@ class ControlApi:
         self._decode = decode
         self._read_only = read_only
         self._encoder = SnapshotEncoder()
-        self._commands: Mapping[str, Callable[[], None]] = {
-            "pause": commands.pause,
-            "resume": commands.resume,
-            "step": commands.step_group,
-            "stop": commands.stop,
-        }
+        self._commands = commands
 
     def app(self) -> Starlette:
         return Starlette(
@@ -64,7 +60,10 @@ class ControlApi:
                 Route("/stream", self._stream),
                 Route("/groups", self._groups),
                 Route("/groups/{group_id:int}", self._group),
-                *(Route(f"/{name}", self._command, name=name, methods=["POST"]) for name in self._commands),
+                Route("/pause", self._command(self._commands.pause), methods=["POST"]),
+                Route("/resume", self._command(self._commands.resume), methods=["POST"]),
+                Route("/step", self._command(self._commands.step_group), methods=["POST"]),
+                Route("/stop", self._command(self._commands.stop), methods=["POST"]),
             ],
             exception_handlers={HTTPException: _http_error, AtroposError: _run_error},
         )
@@ -106,7 +105,8 @@ class ControlApi:
             if self.closing.is_set():
                 return
             known = snapshot.versions
-            await _either(self.closing, interval)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self.closing.wait(), interval)
 
     async def _groups(self, request: Request) -> Response:
         query = request.query_params
@@ -128,11 +128,14 @@ class ControlApi:
         body = await asyncio.to_thread(lambda: to_json(group.detail(self._decode)))
         return Response(body, media_type="application/json")
 
-    async def _command(self, request: Request) -> Response:
-        if self._read_only:
-            raise HTTPException(403, "this run is read-only")
-        self._commands[request.scope["path"].strip("/")]()
-        return JSONResponse({"ok": True})
+    def _command(self, give: Callable[[], None]) -> Callable[[Request], Awaitable[Response]]:
+        async def endpoint(request: Request) -> Response:
+            if self._read_only:
+                raise HTTPException(403, "this run is read-only")
+            give()
+            return JSONResponse({"ok": True})
+
+        return endpoint
 
 
 def _read(request: Request, name: str, reader: Callable[[str], T], otherwise: str) -> T:
@@ -142,14 +145,6 @@ def _read(request: Request, name: str, reader: Callable[[str], T], otherwise: st
         return reader(text)
     except ValueError as error:
         raise HTTPException(400, f"{name}: {error}") from error
-
-
-async def _either(event: asyncio.Event, seconds: float) -> None:
-    """Until the event is set, at most some seconds."""
-    try:
-        await asyncio.wait_for(event.wait(), seconds)
-    except TimeoutError:
-        return
 
 
 async def _http_error(request: Request, error: Exception) -> Response:

@@ -11,6 +11,8 @@ from collections.abc import Callable
 
 GRACE_SECONDS = 45.0
 HURRY_SECONDS = 5.0
+# What tasks, threads and exit handlers may take when the run itself is over.
+EXIT_SECONDS = 20.0
 
 # A signal is seen twice, by the C handler and by Python's; a person is not that fast.
 _SAME_SIGNAL_SECONDS = 0.3
@@ -19,11 +21,11 @@ logger = logging.getLogger(__name__)
 
 
 class Ending:
-    """Takes every wish that the worker should end. The first asks the run to end in order, the second to hurry, the
-    third ends the process at once; so does time, when the author's code doesn't let the run end.
+    """Takes every wish that the worker should end.
 
-    `stop_run` is called with the reason on each of the first two wishes; `abandon` must not return. Wishes come on
-    one thread, the monitor's.
+    The first asks the run to end in order, the second to hurry, the third ends the process at once; so does time, when
+    the author's code doesn't let the run end. `stop_run` is called with the reason on each of the first two wishes;
+    `abandon` must not return. Wishes come on one thread, the monitor's.
     """
 
     def __init__(
@@ -44,17 +46,18 @@ class Ending:
         self._wishes += calls
         if self._wishes > 2 and not hurry:
             self._abandon()
-        self._end_within(self._grace if self._wishes == 1 and not self._run_is_over else HURRY_SECONDS)
+        patience = EXIT_SECONDS if self._run_is_over else self._grace
+        self._end_within(patience if self._wishes == 1 else HURRY_SECONDS)
         self.asked.set()
         for _ in range(calls):
             self._stop_run(why)
         logger.info("asked to end: %s", why)
 
     def run_is_over(self, *, expect_exit: bool) -> None:
-        """Nothing is in flight any more. `expect_exit`: tasks, threads and exit handlers that remain must end soon."""
+        """Nothing is in flight any more. `expect_exit`: what remains must end soon."""
         self._run_is_over = True
         if expect_exit:
-            self._end_within(HURRY_SECONDS)
+            self._end_within(EXIT_SECONDS)
 
     def _end_within(self, seconds: float) -> None:
         with self._timer_lock:

@@ -6,10 +6,9 @@ from collections import deque
 from itertools import islice
 
 from atropos_tui.ledger.events import EvalEnded, EvalStarted
-from atropos_tui.monitor.bounded_text import bounded_tail, one_line
+from atropos_tui.monitor.bounded_text import ERROR_LENGTH, bounded_tail, one_line
 from atropos_tui.monitor.handlers import Handlers
 from atropos_tui.monitor.instant import Instant
-from atropos_tui.monitor.open_groups import ERROR_LENGTH
 from atropos_tui.monitor.snapshot import EvalRow, EvalsSection
 
 MAX_EVALS = 50

@@ -120,7 +120,7 @@ class MemoryGroupStore:
         self._outbox_size = 0
         self._lost = _Shelf()
         self._others = _Shelf()
-        self._allowances = {True: Allowance(share=0.1), False: Allowance(share=0.03)}
+        self._allowances = {True: Allowance(share=0.1), False: Allowance(share=0.02)}
         self._order = 0
 
     @property
@@ -134,14 +134,13 @@ class MemoryGroupStore:
             del self._unsettled[next(iter(self._unsettled))]
 
     def enqueued(self, group_id: int) -> None:
-        rollouts = self._pack(group_id, lost=False)
-        if rollouts is None:
-            return
-        self._in_outbox[group_id] = rollouts
-        self._outbox_size += _size(rollouts)
-        while self._outbox_size > self._max_bytes // 4:
-            self._outbox_size -= _size(self._in_outbox.pop(next(iter(self._in_outbox))))
-        self._make_room()
+        # The oldest leave the outbox first and are what is looked at next, so a full share takes no newer ones in.
+        if self._outbox_size >= self._max_bytes // 4:
+            self._unsettled.pop(group_id, None)
+        elif (rollouts := self._pack(group_id, lost=False)) is not None:
+            self._in_outbox[group_id] = rollouts
+            self._outbox_size += _size(rollouts)
+            self._make_room()
 
     def ended(self, group: EndedGroup) -> None:
         row = group.row

@@ -6,10 +6,9 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from atropos_tui.ledger.events import CallFinished, CallStarted, ServerHealth
-from atropos_tui.monitor.bounded_text import one_line
+from atropos_tui.monitor.bounded_text import ERROR_LENGTH, one_line
 from atropos_tui.monitor.handlers import Handlers
 from atropos_tui.monitor.instant import Instant
-from atropos_tui.monitor.open_groups import ERROR_LENGTH
 from atropos_tui.monitor.snapshot import InferenceSection, ServerRow
 from atropos_tui.monitor.windows import RecentAmounts, RecentDurations
 

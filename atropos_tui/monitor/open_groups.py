@@ -18,7 +18,15 @@ from atropos_tui.ledger.events import (
     GroupStarted,
 )
 from atropos_tui.ledger.outcomes import Stage
-from atropos_tui.monitor.bounded_text import bounded_tail, bounded_text, one_line
+from atropos_tui.monitor.bounded_text import (
+    BODY_LENGTH,
+    ERROR_LENGTH,
+    ITEM_LENGTH,
+    TRACEBACK_LENGTH,
+    bounded_tail,
+    bounded_text,
+    one_line,
+)
 from atropos_tui.monitor.handlers import Handlers
 from atropos_tui.monitor.instant import Instant
 from atropos_tui.monitor.score_statistics import finite
@@ -27,10 +35,6 @@ from atropos_tui.monitor.snapshot import EndedRow, InFlightRow
 MAX_TRACKED = 20_000
 MAX_ROWS = 200
 MAX_SCORES = 64
-ITEM_LENGTH = 200
-ERROR_LENGTH = 300
-TRACEBACK_LENGTH = 16_000
-BODY_LENGTH = 4_000
 
 
 @dataclass(slots=True)

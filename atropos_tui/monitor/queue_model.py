@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from atropos_tui.ledger.events import BacklogChanged, GroupScored, ThrottleChanged, TrainerStatus
-from atropos_tui.monitor.bounded_text import one_line
+from atropos_tui.monitor.bounded_text import ERROR_LENGTH, one_line
 from atropos_tui.monitor.handlers import Handlers
 from atropos_tui.monitor.instant import Instant
 from atropos_tui.monitor.snapshot import InFlightRow, QueueSection
 from atropos_tui.monitor.windows import RecentAmounts
-
-DETAIL_LENGTH = 200
 
 
 class QueueModel:
@@ -50,7 +48,7 @@ class QueueModel:
 
     def _throttle_changed(self, event: ThrottleChanged) -> None:
         self._throttle = event.reason or ""
-        self._throttle_detail = one_line(event.detail, DETAIL_LENGTH)
+        self._throttle_detail = one_line(event.detail, ERROR_LENGTH)
         self._limit = event.limit
 
     def _trainer_status(self, event: TrainerStatus) -> None:

@@ -20,11 +20,10 @@ from atropos_tui.ledger.events import (
 )
 from atropos_tui.ledger.outcomes import RunState
 from atropos_tui.monitor.alerts import AT_WORK, AlertAges, Evidence, findings
-from atropos_tui.monitor.bounded_text import bounded_tail, one_line
+from atropos_tui.monitor.bounded_text import ERROR_LENGTH, TRACEBACK_LENGTH, bounded_tail, one_line
 from atropos_tui.monitor.handlers import Handlers
 from atropos_tui.monitor.headline import Situation, headline
 from atropos_tui.monitor.instant import Instant
-from atropos_tui.monitor.open_groups import ERROR_LENGTH, TRACEBACK_LENGTH
 from atropos_tui.monitor.snapshot import (
     InferenceSection,
     LedgerSection,
@@ -143,7 +142,7 @@ class RunModel:
         self._max_token_length = event.max_token_len
 
     def _state_changed(self, event: StateChanged) -> None:
-        if event.state not in AT_WORK or event.waiting_for:
+        if event.state not in AT_WORK:
             self._due_since = None
         elif self._due_since is None:
             self._due_since = event.mono

@@ -14,10 +14,9 @@ from atropos_tui.ledger.events import (
     TrainerStatus,
 )
 from atropos_tui.ledger.outcomes import DeliveredAs, Outcome
-from atropos_tui.monitor.bounded_text import bounded_text, one_line
+from atropos_tui.monitor.bounded_text import BODY_LENGTH, ERROR_LENGTH, bounded_text, one_line
 from atropos_tui.monitor.handlers import Handlers
 from atropos_tui.monitor.instant import Instant
-from atropos_tui.monitor.open_groups import BODY_LENGTH, ERROR_LENGTH
 from atropos_tui.monitor.snapshot import EndedRow, LedgerSection, SendsSection
 from atropos_tui.monitor.windows import RecentAmounts, RecentDurations
 

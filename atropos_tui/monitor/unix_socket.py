@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-import shutil
 import socket
 import tempfile
 from pathlib import Path
@@ -30,6 +30,8 @@ def bind_unix(path: Path) -> socket.socket:
     path.unlink(missing_ok=True)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
+        # On Linux the file gets the mode of the socket, so that it is never open to others; elsewhere chmod follows.
+        os.fchmod(listener.fileno(), 0o600)
         listener.bind(str(path))
         path.chmod(0o600)
         listener.listen(64)
@@ -40,17 +42,22 @@ def bind_unix(path: Path) -> socket.socket:
 
 
 def remove_socket(path: Path) -> None:
+    """Take the socket away, and the directory that was made for it alone."""
     path.unlink(missing_ok=True)
     if path.parent.name.startswith(_SHORT_DIRECTORY):
-        shutil.rmtree(path.parent, ignore_errors=True)
+        # A run directory that happens to have such a name has other files in it, and stays.
+        with contextlib.suppress(OSError):
+            path.parent.rmdir()
 
 
 def answers(path: str | Path) -> bool:
-    """Whether a process listens on this unix socket; a file left by a dead one doesn't answer."""
+    """Whether a process listens on this unix socket, however slowly; a file left by a dead one doesn't answer."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.settimeout(1.0)
         try:
             probe.connect(str(path))
+        except (TimeoutError, BlockingIOError):
+            return True
         except OSError:
             return False
     return True

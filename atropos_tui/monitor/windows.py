@@ -33,10 +33,10 @@ class RecentAmounts:
         return self._total
 
     def per_second(self, mono: float) -> float:
-        """The mean rate; over the time since the first call while that is shorter than the window."""
+        """The mean rate, over the time since the first call while that is shorter; steady within a second."""
         total = self.total(mono)
-        elapsed = min(len(self._slots), mono - self._first_second)
-        return significant(total / max(1.0, elapsed))
+        elapsed = min(len(self._slots), int(mono) - self._first_second)
+        return significant(total / max(1, elapsed))
 
     def by_second(self, mono: float) -> tuple[int, ...]:
         """The amounts of the last complete seconds, oldest first."""

@@ -47,10 +47,6 @@ def parse_known(text: str) -> dict[str, int]:
     return known
 
 
-def format_known(known: Mapping[str, int]) -> str:
-    return ",".join(f"{name}:{version}" for name, version in known.items())
-
-
 class SnapshotEncoder:
     """Encodes what a client doesn't know yet; a section once a version, however many clients ask."""
 

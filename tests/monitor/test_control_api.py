@@ -119,6 +119,11 @@ async def test_a_snapshot_is_whole_and_newest(run: WatchedRun, client: RunClient
     assert set(snapshot.versions) == set(SECTIONS)
 
 
+async def test_health_says_whose_worker_answers(client: RunClient) -> None:
+    await client.snapshot()
+    assert await client.health() == {"ok": True, "run_id": "run-1", "pid": 1, "state": "starting"}
+
+
 async def test_a_client_that_says_what_it_knows_gets_only_what_changed(run: WatchedRun, raw: httpx.AsyncClient) -> None:
     first = (await raw.get("/snapshot")).json()
     assert set(first["sections"]) == set(SECTIONS)
@@ -160,6 +165,14 @@ async def test_the_client_merges_the_stream_to_whole_snapshots(run: WatchedRun, 
         after = await _until(snapshots, lambda snapshot: snapshot.sends.delivered == 1)
     assert after.logs is before.logs
     assert after.scores.groups == 1
+
+
+async def test_text_with_any_kind_of_line_end_arrives_whole(run: WatchedRun, client: RunClient) -> None:
+    text = "a\u2028b\x85c\x0bd\x1ce"
+    async with aclosing(client.stream(20)) as snapshots:
+        run.stream.publish(LogLine, level="INFO", logger="env", text="x", traceback=text)
+        snapshot = await _until(snapshots, lambda snapshot: bool(snapshot.logs.rows))
+    assert snapshot.logs.rows[0].traceback == text
 
 
 async def test_two_streams_see_the_same(run: WatchedRun, client: RunClient) -> None:

@@ -8,12 +8,13 @@ import stat
 import subprocess
 import sys
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from atropos_tui.monitor.discovery import WorkerFile, find_run, list_runs, new_run_dir, run_root, write_worker_file
-from atropos_tui.monitor.unix_socket import bind_unix, remove_socket, socket_path_for
+from atropos_tui.monitor.unix_socket import answers, bind_unix, remove_socket, socket_path_for
 
 
 def worker(run_dir: Path, **facts: object) -> WorkerFile:
@@ -102,3 +103,24 @@ def test_a_run_directory_too_deep_for_a_socket_gets_one_elsewhere(tmp_path: Path
     bind_unix(path).close()
     remove_socket(path)
     assert not path.parent.exists()
+
+
+def test_taking_a_socket_away_leaves_a_run_directory_as_it_is(tmp_path: Path) -> None:
+    run_dir = tmp_path / "atropos-tui-of-mine"
+    run_dir.mkdir()
+    (run_dir / "outbox.db").write_text("groups")
+    bind_unix(run_dir / "control.sock").close()
+    remove_socket(run_dir / "control.sock")
+    assert [path.name for path in run_dir.iterdir()] == ["outbox.db"]
+
+
+def test_a_worker_too_busy_to_accept_is_alive(tmp_path: Path) -> None:
+    path = tmp_path / "control.sock"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener, ExitStack() as stack:
+        listener.bind(str(path))
+        listener.listen(0)
+        for _ in range(3):
+            waiting = stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
+            waiting.setblocking(False)
+            waiting.connect_ex(str(path))
+        assert answers(path)

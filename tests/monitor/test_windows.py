@@ -22,7 +22,7 @@ def test_the_rate_of_a_young_window_is_over_its_own_age() -> None:
     recent = RecentAmounts(60)
     for second in range(10):
         recent.add(1000.0 + second, 3)
-    assert recent.per_second(1010.0) == 3.0
+    assert recent.per_second(1010.0) == recent.per_second(1010.9) == 3.0
     assert recent.per_second(1009.0 + 60) == 0.0
 
 
