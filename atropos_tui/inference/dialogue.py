@@ -94,11 +94,13 @@ def without_end_of_turn(after: str, sampled_end: str) -> str:
     return after
 
 
-def _same(one: Message, other: Message) -> bool:
+def _same(sent: Message, known: Message) -> bool:
+    """Whether a message is one that is known. Tool calls have ids of their own, so that their text may be left out."""
+    content, calls = sent.get("content") or "", sent.get("tool_calls")
     return (
-        all(one.get(name) == other.get(name) for name in ("role", "name", "tool_call_id"))
-        and (one.get("content") or "") == (other.get("content") or "")
-        and same_calls(one.get("tool_calls"), other.get("tool_calls"))
+        all(sent.get(name) == known.get(name) for name in ("role", "name", "tool_call_id"))
+        and (content == (known.get("content") or "") or bool(calls and not content))
+        and same_calls(calls, known.get("tool_calls"))
     )
 
 

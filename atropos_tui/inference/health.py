@@ -11,6 +11,8 @@ from typing import Protocol
 
 import httpx
 
+from atropos_tui.inference.http_pool import new_http_client
+
 PROBE_INTERVAL = 1.0
 PROBE_TIMEOUT = 5.0
 
@@ -70,7 +72,7 @@ class HealthWatch:
         loop = asyncio.get_running_loop()
         with self._lock:
             self._close_soon = lambda: loop.call_soon_threadsafe(closing.set)
-        async with httpx.AsyncClient(timeout=PROBE_TIMEOUT) as http:
+        async with new_http_client(PROBE_TIMEOUT) as http:
             while self._goes_on():
                 await asyncio.gather(*(self._probe(server, http) for server in self._servers if server.wants_probe))
                 self._every_round(time.monotonic())
@@ -78,7 +80,11 @@ class HealthWatch:
                     await asyncio.wait_for(closing.wait(), PROBE_INTERVAL)
 
     async def _probe(self, server: ProbedServer, http: httpx.AsyncClient) -> None:
-        self._report(server, await server.probe(http))
+        try:
+            detail = await server.probe(http)
+        except Exception as error:  # noqa: BLE001 an author's server class may probe in any way; the watch goes on
+            detail = f"its probe failed: {error!r}"
+        self._report(server, detail)
 
     def _goes_on(self) -> bool:
         """Whether there is something to watch; if not, this thread is done and the next start makes a new one."""

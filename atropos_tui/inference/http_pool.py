@@ -8,17 +8,28 @@ be in flight is the business of the permits.
 from __future__ import annotations
 
 import asyncio
+import os
 import ssl
 import time
 from collections import defaultdict
 from typing import Any, TypeAlias
+from urllib.request import getproxies
 
 import httptools
 import httpx
 
 KEEP_ALIVE = 30.0
+CONNECT_TIMEOUT = 10.0
 
 Origin: TypeAlias = tuple[str, str, int]
+
+
+def new_http_client(seconds: float) -> httpx.AsyncClient:
+    """A client for the running loop; `seconds` for an answer, fewer for a connection."""
+    timeouts = httpx.Timeout(seconds, connect=min(seconds, CONNECT_TIMEOUT), pool=None)
+    # Only httpx's own transport knows the proxies that the environment names.
+    transport = None if getproxies() else ConnectionPool()
+    return httpx.AsyncClient(transport=transport, timeout=timeouts, follow_redirects=True)
 
 
 class ConnectionPool(httpx.AsyncBaseTransport):
@@ -81,7 +92,7 @@ class ConnectionPool(httpx.AsyncBaseTransport):
         except TimeoutError as error:
             raise httpx.ConnectTimeout(f"no connection within {seconds:g} s") from error
         except OSError as error:
-            raise httpx.ConnectError(error.strerror or str(error) or type(error).__name__) from error
+            raise httpx.ConnectError(_words(error)) from error
         return connection
 
     def _tls_context(self) -> ssl.SSLContext:
@@ -180,6 +191,13 @@ class _Connection(asyncio.Protocol):
         """Whether the answer has headers but no length, so that only the closing of the connection ends it."""
         names = {name.lower() for name, _ in self._headers}
         return bool(names) and not names & {b"content-length", b"transfer-encoding"}
+
+
+def _words(error: OSError) -> str:
+    """The fault alone: asyncio words it with the address, which the caller knows."""
+    if error.errno is not None and error.errno > 0 and not isinstance(error, ssl.SSLError):
+        return os.strerror(error.errno)
+    return error.strerror or str(error) or type(error).__name__
 
 
 def _head(request: httpx.Request) -> bytes:

@@ -104,11 +104,16 @@ class ManagedServer:
         """Logprobs of the tokens of `messages`, `prompt` or `input_ids`; see `APIServer.get_logprobs`."""
         messages = kwargs.pop("messages", None)
         if messages is not None:
-            kwargs["prompt"] = self._convert_messages_to_prompt(plain_messages(messages))
-        if kwargs.get("input_ids") is None:
+            kwargs["prompt"], kwargs["input_ids"] = self.render(messages)
+        elif kwargs.get("input_ids") is None:
             prompt = kwargs.get("prompt") or ""
             kwargs["input_ids"] = self._compute_input_ids(prompt, self._find_extending_node(prompt))
         return await self.server.get_logprobs(**kwargs)
+
+    def render(self, messages: Sequence[Any], tools: Sequence[Any] | None = None) -> tuple[str, list[int]]:
+        """The prompt of a chat as it would be sent now: its text and its ids."""
+        prompt = self._convert_messages_to_prompt(plain_messages(messages), tools)
+        return prompt, self._compute_input_ids(prompt, self._find_extending_node(prompt))
 
     def get_state(self) -> dict[str, Any]:
         """`{"nodes": [SequenceNode]}`, or `{"sequences": {text: SequenceNode}, "tree": the same}` with `track_tree`.

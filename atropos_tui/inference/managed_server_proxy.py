@@ -21,7 +21,6 @@ from pydantic import BaseModel, ConfigDict
 
 from atropos_tui.errors import AtroposError
 from atropos_tui.inference.config import APIServerConfig
-from atropos_tui.inference.dialogue import ChatTemplate
 from atropos_tui.inference.dummy_managed_server import DummyManagedServer
 from atropos_tui.inference.managed_server import ManagedServer
 from atropos_tui.inference.openai_server import OpenAIServer
@@ -207,10 +206,10 @@ def create_app(server_manager: ServerManager, tokenizer: Any, model_name: str = 
 
     @app.post("/{session_uuid}/v1/chat/completions/render", response_model=None)
     async def render(session_uuid: str, asked: ChatRequest) -> dict[str, Any]:
-        sessions.named(session_uuid)
-        template = ChatTemplate(sessions.tokenizer, preserve_think_blocks=True, writes_tool_calls=True)
-        text = template.render(asked.messages, asked.tools)
-        ids = sessions.tokenizer.encode(text, add_special_tokens=False)
+        managed = sessions.named(session_uuid).managed
+        # A placeholder has no prompts of its own; what a fresh session would send is rendered for it.
+        renderer = managed if isinstance(managed, ManagedServer) else ManagedServer(managed.server, sessions.tokenizer)
+        text, ids = renderer.render(asked.messages, asked.tools)
         return {"prompt_text": text, "token_ids": ids, "num_tokens": len(ids)}
 
     @app.get("/{session_uuid}/nodes")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import httpx
@@ -40,7 +42,7 @@ class OpenAIRoutes(APIServer):
                 "extra_headers": {"Authorization": openai.Omit(), **arguments.get("extra_headers", {})},
             }
         try:
-            answer = await resource.create(**_known_arguments(resource.create, arguments))
+            answer = await resource.create(**_known_arguments(resource, arguments))
         except openai.APIStatusError as error:
             raise from_status(url, error.status_code, error.response.text, error.response.headers) from error
         except openai.APIConnectionError as error:
@@ -68,9 +70,15 @@ class OpenAIServer(OpenAIRoutes):
         raise NotImplementedError("OpenAI's API gives no logprobs of prompts; use server_type vllm or sglang.")
 
 
-def _known_arguments(create: Any, arguments: dict[str, Any]) -> dict[str, Any]:
-    """Arguments that OpenAI's API does not know, such as `top_k`, go into the body all the same."""
-    known = inspect.signature(create).parameters
+@cache
+def _parameters(create: Callable[..., Any]) -> frozenset[str]:
+    """What OpenAI's API takes there. Looking it up takes longer than sending a request."""
+    return frozenset(inspect.signature(create).parameters)
+
+
+def _known_arguments(resource: Any, arguments: dict[str, Any]) -> dict[str, Any]:
+    """Arguments that OpenAI's API does not take, such as `top_k`, go into the body all the same."""
+    known = _parameters(resource.create.__func__)
     extra = {name: value for name, value in arguments.items() if name not in known}
     if not extra:
         return arguments

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from typing import Any
 
 from atropos_tui.errors import InferenceError
 from atropos_tui.inference.config import APIServerConfig
+
+# One at a time in the whole process: transformers imports its parts on first use, and two threads at once break that.
+_LOADING = threading.Lock()
 
 
 class ModelTokenizer:
@@ -17,8 +21,9 @@ class ModelTokenizer:
 
     @property
     def tokenizer(self) -> Any:
-        if self._tokenizer is None:
-            self._tokenizer = load_tokenizer(self.config)
+        with _LOADING:
+            if self._tokenizer is None:
+                self._tokenizer = load_tokenizer(self.config)
         return self._tokenizer
 
     @tokenizer.setter

@@ -208,7 +208,7 @@ COMPLETION: Operation[Any] = Operation(
     "_completion_wrapper", lambda answer: len(answer.choices), _merge_openai, _tell_openai
 )
 TOKENS: Operation[TokenCompletion] = Operation(
-    "_tokens_and_logprobs_completion_wrapper", lambda answer: len(answer.output_tokens), _merge_tokens, _tell_tokens
+    "_tokens_and_logprobs_completion_wrapper", lambda answer: len(answer[1]), _merge_tokens, _tell_tokens
 )
 LOGPROBS: Operation[dict[str, Any]] = Operation(
     "_get_logprobs_wrapper", lambda _: 1, lambda answers, _: answers[0], _tell_logprobs

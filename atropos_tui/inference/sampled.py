@@ -37,18 +37,23 @@ def checked(
 def check_logprobs(url: str, tokens: Sequence[int], logprobs: Sequence[float]) -> None:
     """Raises InferenceError unless there is a finite logprob, not above zero, for every token."""
     if len(logprobs) != len(tokens):
-        raise InferenceError(
-            f"{url} gave {len(logprobs)} logprobs for {len(tokens)} tokens",
-            "logprobs cannot be made up",
-            kind="no_logprobs",
-        )
-    for position, logprob in enumerate(logprobs):
-        if not isinstance(logprob, int | float) or not math.isfinite(logprob) or logprob > LARGEST_LOGPROB:
-            raise InferenceError(
-                f"{url} gave {logprob!r} as the logprob of token {position}",
-                "logprobs cannot be made up",
-                kind="no_logprobs",
-            )
+        raise _no_logprobs(f"{url} gave {len(logprobs)} logprobs for {len(tokens)} tokens")
+    if not tokens or _all_are_logprobs(logprobs):
+        return
+    position, wrong = next((i, one) for i, one in enumerate(logprobs) if not _all_are_logprobs([one]))
+    raise _no_logprobs(f"{url} gave {wrong!r} as the logprob of token {position}")
+
+
+def _all_are_logprobs(values: Sequence[float]) -> bool:
+    # The sum of numbers is finite exactly if all are; what is no number has none.
+    try:
+        return math.isfinite(sum(values)) and max(values) <= LARGEST_LOGPROB
+    except TypeError:
+        return False
+
+
+def _no_logprobs(fault: str) -> InferenceError:
+    return InferenceError(fault, "logprobs cannot be made up", kind="no_logprobs")
 
 
 def prompt_logprobs(url: str, ids: list[int], positions: Any) -> dict[str, Any]:

@@ -27,6 +27,9 @@ class APIServer(ABC):
     """
 
     def __init__(self, config: APIServerConfig, reasoning_config: ReasoningConfig | None = None) -> None:
+        # Takes half a second, which a running event loop must not be held up for when the first request is sent.
+        import openai  # noqa: F401
+
         self.config = config
         self.reasoning_config = reasoning_config
         self.sem = Permits(config.num_max_requests_at_once)

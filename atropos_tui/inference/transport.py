@@ -5,19 +5,18 @@ from __future__ import annotations
 import asyncio
 import threading
 from typing import TYPE_CHECKING, Any, cast
-from urllib.request import getproxies
 
 import httpx
 import orjson
 
 from atropos_tui.errors import InferenceError
 from atropos_tui.inference.failures import from_status, from_transport, malformed
-from atropos_tui.inference.http_pool import ConnectionPool
+from atropos_tui.inference.http_pool import new_http_client
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
-CONNECT_TIMEOUT = 10.0
+CLOSE_TIMEOUT = 2.0
 
 
 class Transport:
@@ -55,7 +54,9 @@ class Transport:
             if loop is asyncio.get_running_loop():
                 await of_loop.http.aclose()
             elif loop.is_running():
-                await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(of_loop.http.aclose(), loop))
+                closing = asyncio.run_coroutine_threadsafe(of_loop.http.aclose(), loop)
+                # An author's code may hold up that loop for any time.
+                await asyncio.wait([asyncio.wrap_future(closing)], timeout=CLOSE_TIMEOUT)
 
     async def _json(self, method: str, url: str, content: bytes | None = None) -> Any:
         headers = {"content-type": "application/json"} if content is not None else {}
@@ -84,10 +85,7 @@ class Transport:
 
 class _LoopClients:
     def __init__(self, timeout: float) -> None:
-        timeouts = httpx.Timeout(timeout, connect=CONNECT_TIMEOUT, pool=None)
-        # Only httpx's own transport knows the proxies that the environment names.
-        transport = None if getproxies() else ConnectionPool()
-        self.http = httpx.AsyncClient(transport=transport, timeout=timeouts, follow_redirects=True)
+        self.http = new_http_client(timeout)
         self._openai: AsyncOpenAI | None = None
 
     def openai_client(self, base_url: str, api_key: str) -> AsyncOpenAI:

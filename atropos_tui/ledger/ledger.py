@@ -39,7 +39,7 @@ class LedgerCounts:
 class Ledger:
     """Counts groups by outcome. Memory is bounded by the number of groups that are on the way.
 
-    `violations` has the newest illegal moves in words.
+    `violations` has the newest illegal moves in words, `violation_count` tells how many there were.
     """
 
     def __init__(self) -> None:
@@ -47,7 +47,7 @@ class Ledger:
         self._open: dict[int, Outcome] = {}
         self._final: Counter[Outcome] = Counter()
         self._reasons: dict[Outcome, Counter[str]] = {outcome: Counter() for outcome in Outcome}
-        self._violations = 0
+        self.violation_count = 0
         self.violations: deque[str] = deque(maxlen=VIOLATIONS_KEPT)
 
     def apply(self, event: EventBase) -> None:
@@ -71,7 +71,7 @@ class Ledger:
             started=self._started,
             by_outcome={outcome: self._final[outcome] + on_the_way[outcome] for outcome in Outcome},
             by_reason={outcome: dict(reasons) for outcome, reasons in self._reasons.items() if reasons},
-            violations=self._violations,
+            violations=self.violation_count,
         )
 
     def _start(self, group_id: int) -> None:
@@ -96,5 +96,5 @@ class Ledger:
             self._reasons[event.outcome][event.reason_word] += 1
 
     def _note(self, violation: str) -> None:
-        self._violations += 1
+        self.violation_count += 1
         self.violations.append(violation)

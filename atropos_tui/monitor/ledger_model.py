@@ -13,9 +13,9 @@ class LedgerModel:
 
     def apply(self, event: EventBase) -> bool:
         """Fold one event in; False when it was a move that no group may make and that therefore changed nothing."""
-        violations = len(self._ledger.violations)
+        violations = self._ledger.violation_count
         self._ledger.apply(event)
-        return len(self._ledger.violations) == violations
+        return self._ledger.violation_count == violations
 
     def section(self) -> LedgerSection:
         counts = self._ledger.counts()

@@ -39,14 +39,14 @@ class UnknownEnv:
 
 @dataclass(frozen=True, slots=True)
 class TryAgain:
-    """The group did not arrive, or nobody can tell. `retry_after` is what the server asked for, in seconds.
+    """The group did not arrive, or nobody can tell. `retry_after` is the least wait the server asked for, in seconds.
 
     `broke` tells that the server broke over this request (HTTP 500), for which the group may be the cause.
     """
 
     error: str
     body: str = ""
-    retry_after: float | None = None
+    retry_after: float = 0.0
     broke: bool = False
 
 
@@ -77,13 +77,13 @@ def _read_success(status: int, content: bytes, body: str) -> Accepted | TryAgain
     return Accepted(DeliveredAs.BUFFERED if told.get("status") == "buffered" else DeliveredAs.RECEIVED)
 
 
-def _retry_after(value: str) -> float | None:
-    """Seconds or an HTTP date, bounded; None for anything else."""
+def _retry_after(value: str) -> float:
+    """Seconds or an HTTP date, bounded; 0.0 for anything else."""
     try:
         seconds = float(value)
     except ValueError:
         try:
             seconds = email.utils.parsedate_to_datetime(value).timestamp() - time.time()
         except ValueError:
-            return None
-    return min(max(seconds, 0.0), LONGEST_RETRY_AFTER) if seconds == seconds else None
+            return 0.0
+    return min(max(0.0, seconds), LONGEST_RETRY_AFTER)  # in this order, NaN becomes 0.0

@@ -6,6 +6,8 @@ import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import httpx
+
 from atropos_tui.ledger import EventStream
 from atropos_tui.runtime.author_calls import AuthorCalls
 from atropos_tui.runtime.control import RunControl
@@ -33,6 +35,8 @@ class Runtime:
         self.stream = EventStream()
         self.run_id = uuid.uuid4().hex
         self.outbox_path: Path | None = None
+        # The wire to the trajectory API; None is the network.
+        self.transport: httpx.AsyncBaseTransport | None = None
         self.sender: Sender | None = None
         self.report = RunReport(self.stream)
         self.calls = AuthorCalls()

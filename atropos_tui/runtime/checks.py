@@ -10,6 +10,7 @@ from typing import Any
 from atropos_tui.errors import ContractError
 from atropos_tui.ledger import GroupContent
 from atropos_tui.ledger.outcomes import ScoreSplit, SkipReason
+from atropos_tui.runtime.failures import describe
 from atropos_tui.runtime.group_content import checked_content, readable_content
 from atropos_tui.runtime.group_shapes import GroupBody, body_of, expected_size, sequences_of, trainable_tokens
 from atropos_tui.runtime.plain_values import kind_of
@@ -18,7 +19,7 @@ from atropos_tui.runtime.score_spread import ScoreRange, are_identical
 
 @dataclass(frozen=True, slots=True)
 class CheckedGroup:
-    """A group fit for the trainer. `body` is the wire's, all but `env_id`, as plain values that nobody else holds.
+    """A group fit for the trainer. `body` is the wire's without `env_id`; its lists are its own and hold plain numbers.
 
     `completion_tokens` counts the trainable tokens of each sequence, `truncated` the sequences cut by a length limit.
     """
@@ -75,7 +76,7 @@ class GroupChecks:
         except ContractError as error:
             detail = str(error)
         except Exception as error:  # noqa: BLE001  objects of an environment can raise anything when they are read
-            detail = f"reading the group raised {type(error).__name__}: {error}"
+            detail = f"reading the group raised {describe(error)}"
         return Rejection(SkipReason.MALFORMED, detail=detail, content=_look(group, group_id, item))
 
     def _check(

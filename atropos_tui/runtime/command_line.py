@@ -7,6 +7,7 @@ Precedence: flags, then the file, then `config_init`, then the defaults of the c
 from __future__ import annotations
 
 import difflib
+import inspect
 import logging
 import re
 from collections.abc import Mapping, Sequence
@@ -62,7 +63,12 @@ class RunSettings:
         missing = sorted(environment.__abstractmethods__)
         if missing:
             raise UsageError(f"{environment.__name__} lacks {' and '.join(missing)}", "define them in the class")
-        env = environment(self.env, self.servers, self.manager.slurm, self.manager.testing)
+        names = inspect.signature(environment).parameters
+        if "slurm" in names and "testing" in names:
+            env = environment(self.env, self.servers, slurm=self.manager.slurm, testing=self.manager.testing)
+        else:
+            # Environments call the third and the fourth parameter as they like.
+            env = environment(self.env, self.servers, self.manager.slurm, self.manager.testing)
         env.server.max_n_completions = self.manager.max_n_completions
         return env
 

@@ -144,7 +144,7 @@ class Courier:
     async def _lane(self, client: httpx.AsyncClient) -> None:
         while await self._something_is_due():
             standing = await self._try_first(client)
-            if standing is Standing.SUSPECT and self._queue:
+            if standing is Standing.SUSPECT and len(self._queue) > 1:
                 await self._let_one_by(client)
 
     async def _try_first(self, client: httpx.AsyncClient) -> Standing:
@@ -165,7 +165,7 @@ class Courier:
         suspect = self._queue.popleft()
         passed = False
         try:
-            passed = bool(self._queue) and await self._try_first(client) is Standing.LEFT
+            passed = await self._try_first(client) is Standing.LEFT
         finally:
             if passed:
                 logger.warning("group %d breaks the trajectory API at %s; others go before it", suspect, self._url)
@@ -182,7 +182,8 @@ class Courier:
                 return True
             self._woken.clear()
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._woken.wait(), rest if may_send else None)
+                async with asyncio.timeout(rest if may_send else None):
+                    await self._woken.wait()
         return False
 
     async def _settle(self, client: httpx.AsyncClient, group_id: int) -> Standing:
@@ -223,6 +224,8 @@ class Courier:
                 return read_answer(response.status_code, response.headers, await _bounded(response))
         except TimeoutError:
             return TryAgain(f"no answer within {self._timeout:g} s")
+        except (httpx.ConnectError, httpx.ConnectTimeout) as error:
+            return TryAgain(f"no connection to {self._url}: {error or 'timed out'}")
         except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError) as error:
             return TryAgain(describe(error))
 
@@ -231,29 +234,28 @@ class Courier:
         return limit is not None and limit > 0 and self._trainer_step - row.step > limit
 
     def _skip_stale(self, row: OutboxRow) -> None:
-        self._mark(self._outbox.mark_stale, row.group_id)
         age = f"started at step {row.step}, the trainer is at {self._trainer_step}"
         detail = f"{age}; {self._max_age_steps} steps are allowed"
         self._stream.publish(GroupSkipped, group_id=row.group_id, reason=SkipReason.STALE, detail=detail)
+        self._mark(self._outbox.mark_stale, row.group_id)
 
     def _deliver(self, row: OutboxRow, answer: Accepted, latency: float) -> None:
         self._failures = 0
-        self._mark(self._outbox.mark_delivered, row.group_id)
         self._stream.publish(
             GroupDelivered, group_id=row.group_id, reason=answer.how, latency=latency, attempts=row.attempts + 1
         )
+        self._mark(self._outbox.mark_delivered, row.group_id)
 
     def _refuse(self, row: OutboxRow, answer: Refused) -> None:
         self._failures = 0
         logger.warning("group %d refused by the trajectory API: HTTP %d: %s", row.group_id, answer.status, answer.body)
-        self._mark(lambda group_id: self._outbox.mark_refused(group_id, answer.status, answer.body), row.group_id)
         self._stream.publish(GroupRefused, group_id=row.group_id, status=answer.status, body=answer.body)
+        self._mark(self._outbox.mark_refused, row.group_id, answer.status, answer.body)
 
     def _fail(self, row: OutboxRow, answer: TryAgain) -> None:
         """The group stays where it is; nothing is sent for a while."""
         self._failures += 1
-        delay = self._delay_after(self._failures) if answer.retry_after is None else answer.retry_after
-        self._note_failure(row, answer, delay)
+        self._note_failure(row, answer, max(self._delay_after(self._failures), answer.retry_after))
 
     async def _forgotten(self, row: OutboxRow, answer: UnknownEnv, registration: int) -> None:
         """Register again and try at once; from the second time in a row on, after a while."""
@@ -276,12 +278,15 @@ class Courier:
             SendFailed, error=answer.error, body=answer.body, attempts=row.attempts + 1, retry_in=delay
         )
 
-    def _mark(self, mark: Callable[[int], None], group_id: int) -> None:
-        """Note an outcome in the outbox. A disk that does not take it changes nothing about the outcome."""
+    def _mark(self, mark: Callable[..., None], group_id: int, *details: object) -> None:
+        """Note in the outbox what became of a group. A disk that does not take it changes nothing about that.
+
+        Marked last, so that the ledger knows all outcomes once the outbox is empty.
+        """
         try:
-            mark(group_id)
+            mark(group_id, *details)
         except OutboxError as error:
-            logger.error("%s; group %d may be sent twice after a restart", error, group_id)
+            logger.error("%s; it does not know the newest of group %d", error, group_id)
 
 
 async def _bounded(response: httpx.Response) -> bytes:

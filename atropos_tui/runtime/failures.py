@@ -18,13 +18,7 @@ class RolloutTimeout(TimeoutError):  # noqa: N818  the word of the outcome
 
 def root_cause(error: BaseException) -> BaseException:
     """The innermost exception that was deliberately wrapped: by `raise … from`, a group of exceptions or a retry."""
-    seen = {id(error)}
-    while True:
-        inner = _wrapped(error)
-        if inner is None or id(inner) in seen:
-            return error
-        seen.add(id(inner))
-        error = inner
+    return _chain(error)[-1]
 
 
 def describe(error: BaseException) -> str:
@@ -43,14 +37,20 @@ def traceback_text(error: BaseException) -> str:
 
 def fail_reason(error: BaseException) -> FailReason:
     """Whose fault it was. An inference error stays one however the environment wrapped it."""
-    links: BaseException | None = error
-    while links is not None:
-        if isinstance(links, InferenceError) or _is_openai_error(links):
+    for link in _chain(error):
+        if isinstance(link, InferenceError) or _is_openai_error(link):
             return FailReason.INFERENCE_ERROR
-        if isinstance(links, RolloutTimeout):
+        if isinstance(link, RolloutTimeout):
             return FailReason.TIMEOUT
-        links = _wrapped(links)
     return FailReason.ENV_ERROR
+
+
+def _chain(error: BaseException) -> list[BaseException]:
+    """The exception and what it wraps, outermost first; causes may go in a circle."""
+    chain = [error]
+    while (inner := _wrapped(chain[-1])) is not None and all(inner is not link for link in chain):
+        chain.append(inner)
+    return chain
 
 
 def _wrapped(error: BaseException) -> BaseException | None:

@@ -9,15 +9,28 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Mapping
-from typing import Any
+from itertools import chain
+from typing import Any, TypeVar
 
 from atropos_tui.errors import ContractError
-from atropos_tui.runtime.plain_values import kind_of, plain_float, plain_floats, plain_int, plain_ints, plain_list
+from atropos_tui.runtime.plain_values import (
+    FLOATS,
+    INTS,
+    Numbers,
+    kind_of,
+    plain_float,
+    plain_floats,
+    plain_int,
+    plain_ints,
+    plain_list,
+)
 from atropos_tui.runtime.wire_messages import wire_messages
 
 NOT_TRAINED = -100
 
 GroupBody = dict[str, Any]
+
+T = TypeVar("T")
 
 
 def sequences_of(group: Mapping[str, Any]) -> list[Any]:
@@ -71,8 +84,9 @@ def _required(group: Mapping[str, Any], field: str) -> Any:
 
 
 def _present(value: Any) -> Any:
-    """None for what stands for nothing: None and an empty list."""
-    return None if value is None or (isinstance(value, list | tuple) and not value) else value
+    """None for what stands for nothing: None and an empty list, tuple or array. An empty object is something."""
+    empty = hasattr(value, "__len__") and not isinstance(value, str | Mapping) and len(value) == 0
+    return None if empty else value
 
 
 def _mapping(group: Mapping[str, Any], field: str) -> dict[str, Any] | None:
@@ -172,7 +186,7 @@ def _overrides(value: Any, count: int) -> list[dict[str, Any]] | None:
 def _distillation(
     group: Mapping[str, Any], lengths: list[int]
 ) -> tuple[list[list[list[int]]] | None, list[list[list[float]]] | None]:
-    """Teacher's top-k ids and logprobs, both of shape [sequence][position][k], or neither."""
+    """A teacher's top ids and their logprobs, both of shape [sequence][position][k], or neither."""
     id_rows = _optional_rows(group.get("distill_token_ids"), "distill_token_ids", len(lengths))
     logprob_rows = _optional_rows(group.get("distill_logprobs"), "distill_logprobs", len(lengths))
     if id_rows is None and logprob_rows is None:
@@ -180,21 +194,28 @@ def _distillation(
     if id_rows is None or logprob_rows is None:
         absent = "distill_token_ids" if id_rows is None else "distill_logprobs"
         raise ContractError(f"{absent} is missing; distill_token_ids and distill_logprobs go together")
-    ids: list[list[list[int]]] = []
-    logprobs: list[list[list[float]]] = []
-    for index, length in enumerate(lengths):
-        where = f"of sequence {index}"
-        id_positions = plain_list(id_rows[index], f"distill_token_ids {where}")
-        logprob_positions = plain_list(logprob_rows[index], f"distill_logprobs {where}")
-        _of_length(id_positions, length, f"distill_token_ids {where}")
-        _of_length(logprob_positions, length, f"distill_logprobs {where}")
-        ids.append([plain_ints(top, f"distill_token_ids {where}, position {i}") for i, top in enumerate(id_positions)])
-        logprobs.append(
-            [plain_floats(top, f"distill_logprobs {where}, position {i}") for i, top in enumerate(logprob_positions)]
-        )
-        for position, (top_ids, top_logprobs) in enumerate(zip(ids[-1], logprobs[-1], strict=True)):
-            if len(top_ids) != len(top_logprobs):
-                raise ContractError(
-                    f"distillation {where}, position {position}: {len(top_ids)} ids and {len(top_logprobs)} logprobs"
-                )
+    ids = [_positions(row, f"distill_token_ids of sequence {i}", lengths[i], INTS) for i, row in enumerate(id_rows)]
+    logprobs = [
+        _positions(row, f"distill_logprobs of sequence {i}", lengths[i], FLOATS) for i, row in enumerate(logprob_rows)
+    ]
+    for index in range(len(lengths)):
+        _same_lengths(ids[index], logprobs[index], index)
     return ids, logprobs
+
+
+def _positions(value: Any, where: str, length: int, numbers: Numbers[T]) -> list[list[T]]:
+    """Shape [position][k]. There can be a hundred thousand positions, so plain lists are looked at all at once."""
+    positions = _of_length(plain_list(value, where), length, where)
+    if set(map(type, positions)) <= {list} and numbers.are_plain(list(chain.from_iterable(positions))):
+        return list(map(list, positions))
+    return [numbers.read(top, f"{where}, position {index}") for index, top in enumerate(positions)]
+
+
+def _same_lengths(ids: list[list[int]], logprobs: list[list[float]], sequence: int) -> None:
+    counts = list(map(len, ids)), list(map(len, logprobs))
+    if counts[0] != counts[1]:
+        position = next(index for index, pair in enumerate(zip(*counts, strict=True)) if pair[0] != pair[1])
+        raise ContractError(
+            f"distillation of sequence {sequence}, position {position}: "
+            f"{counts[0][position]} ids and {counts[1][position]} logprobs"
+        )

@@ -48,7 +48,10 @@ def generate_html(input_path: Path | str, output_path: Path | str | None = None)
     page = source.with_suffix(".html") if output_path is None else Path(output_path)
     try:
         page.parent.mkdir(parents=True, exist_ok=True)
-        with source.open(encoding="utf-8", errors="replace") as lines, page.open("w", encoding="utf-8") as out:
+        with (
+            source.open(encoding="utf-8", errors="replace") as lines,
+            page.open("w", encoding="utf-8", errors="backslashreplace") as out,
+        ):
             _write_page(lines, out, f"Rendered Messages - {source.name}")
     except OSError as error:
         raise UsageError(f"cannot make an HTML page of {source}: {error.strerror}", "check the two paths") from error

@@ -30,7 +30,7 @@ def load_environment(spec: str) -> type[BaseEnv]:
             raise UsageError(f"{path} has no environment class {wanted!r}", _choices(path, classes))
         return classes[wanted]
     if not classes:
-        raise UsageError(f"{path} has no environment class", "define a subclass of BaseEnv in it")
+        raise UsageError(*_why_none(import_file(path), path))
     if len(classes) > 1:
         raise UsageError(f"{path} has {len(classes)} environment classes", _choices(path, classes))
     return next(iter(classes.values()))
@@ -84,6 +84,15 @@ def environment_classes(module: ModuleType) -> dict[str, type[BaseEnv]]:
     }
     own = {name: member for name, member in found.items() if member.__module__ == module.__name__}
     return own or found
+
+
+def _why_none(module: ModuleType, path: Path) -> tuple[str, str]:
+    """Fault and remedy: a class that lacks methods is told by its name."""
+    for name, member in vars(module).items():
+        if inspect.isclass(member) and member.__module__ == module.__name__ and inspect.isabstract(member):
+            missing = " and ".join(sorted(member.__abstractmethods__))
+            return f"{path}: {name} lacks {missing}", "define them in the class"
+    return f"{path} has no environment class", "define a subclass of BaseEnv in it"
 
 
 def _choices(path: Path, classes: dict[str, type[BaseEnv]]) -> str:

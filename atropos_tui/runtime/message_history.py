@@ -6,6 +6,8 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import jinja2
+
 from atropos_tui.errors import ContractError
 from atropos_tui.runtime.tokens import tokenize_for_trainer
 
@@ -90,7 +92,7 @@ def _shortened(step: Step, tokenizer: Any, limit: int) -> dict[str, Any] | None:
                 del messages[1 : 1 + count]
         try:
             tokenized = [tokenize_for_trainer(tokenizer, messages) for messages in alternatives]
-        except ContractError as error:
+        except (ContractError, jinja2.TemplateError) as error:
             logger.warning("a shortened trajectory cannot be tokenized: %s", error)
             return None
         if max(len(alternative["tokens"]) for alternative in tokenized) <= limit:

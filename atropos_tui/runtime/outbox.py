@@ -3,7 +3,8 @@
 One SQLite file a run, in WAL mode. `synchronous=NORMAL` leaves out the fsync of each commit: a group is safe against
 the death of the process at any moment, and only a power failure can take the newest ones along. Full synchronisation
 would cost three quarters of the write rate, for groups that are stale once a machine has rebooted.
-The file is locked for one process, so that two workers cannot send the same groups.
+The file is locked for one process, so that two workers cannot send the same groups; that also spares the shared memory
+that WAL needs otherwise and network file systems do not have.
 """
 
 from __future__ import annotations
@@ -39,9 +40,9 @@ CREATE TABLE IF NOT EXISTS groups (
     length INTEGER NOT NULL,
     crc INTEGER NOT NULL,
     body BLOB NOT NULL
-) STRICT;
+);
 CREATE INDEX IF NOT EXISTS refused ON groups (place) WHERE status = 'refused';
-CREATE TABLE IF NOT EXISTS highest (group_id INTEGER NOT NULL) STRICT;
+CREATE TABLE IF NOT EXISTS highest (group_id INTEGER NOT NULL);
 INSERT INTO highest SELECT 0 WHERE NOT EXISTS (SELECT * FROM highest);
 PRAGMA user_version = {SCHEMA_VERSION};
 """
@@ -216,7 +217,7 @@ class Outbox:
                 self._to_remove.clear()
             except sqlite3.OperationalError as error:
                 where = f"the outbox {self._path}" if self._path else "the outbox"
-                raise OutboxError(f"{where} cannot be written: {error}", "free disk space") from error
+                raise OutboxError(f"{where} cannot be written: {error}", "free disk space or mend the disk") from error
 
 
 def _row(columns: tuple[object, ...]) -> OutboxRow:

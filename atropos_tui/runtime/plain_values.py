@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
 from atropos_tui.errors import ContractError
+
+T = TypeVar("T")
 
 
 def plain_list(value: object, where: str) -> list[Any]:
@@ -29,7 +32,7 @@ def plain_list(value: object, where: str) -> list[Any]:
 def plain_ints(value: object, where: str) -> list[int]:
     """A new list of ints. Whole floats are taken as ints, since trajectory APIs do the same."""
     entries = plain_list(value, where)
-    if set(map(type, entries)) <= {int}:
+    if _all_ints(entries):
         return entries
     return [plain_int(entry, f"{where}, entry {index}") for index, entry in enumerate(entries)]
 
@@ -37,16 +40,12 @@ def plain_ints(value: object, where: str) -> list[int]:
 def plain_floats(value: object, where: str) -> list[float]:
     """A new list of finite floats."""
     entries = plain_list(value, where)
-    kinds = set(map(type, entries))
-    if kinds == {int}:
-        entries = list(map(float, entries))
-    elif not kinds <= {float}:
-        entries = [plain_float(entry, f"{where}, entry {index}") for index, entry in enumerate(entries)]
-    # One sum in C finds that something is not finite; only then is it worth finding where.
-    if not math.isfinite(sum(entries)):
-        for index, entry in enumerate(entries):
-            if not math.isfinite(entry):
-                raise ContractError(f"{where}, entry {index} is {entry}")
+    if _all_finite_floats(entries):
+        return entries
+    entries = [plain_float(entry, f"{where}, entry {index}") for index, entry in enumerate(entries)]
+    for index, entry in enumerate(entries):
+        if not math.isfinite(entry):
+            raise ContractError(f"{where}, entry {index} is {entry}")
     return entries
 
 
@@ -83,6 +82,27 @@ def kind_of(value: object) -> str:
     return f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"
 
 
+def _all_ints(entries: list[Any]) -> bool:
+    return set(map(type, entries)) <= {int}
+
+
+def _all_finite_floats(entries: list[Any]) -> bool:
+    """In two passes in C: the sum is finite only if all of them are."""
+    return set(map(type, entries)) <= {float} and math.isfinite(sum(entries))
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers(Generic[T]):
+    """How lists of one kind of number are read, and recognized as plain already."""
+
+    read: Callable[[object, str], list[T]]
+    are_plain: Callable[[list[Any]], bool]
+
+
+INTS = Numbers(plain_ints, _all_ints)
+FLOATS = Numbers(plain_floats, _all_finite_floats)
+
+
 def _scalar(value: object, where: str) -> Any:
     """The Python scalar in a numpy scalar or a tensor of one entry; anything else as it is."""
     item = getattr(value, "item", None)
@@ -95,6 +115,6 @@ def _scalar(value: object, where: str) -> Any:
 
 
 def _hint(value: object) -> str:
-    if isinstance(value, Mapping) or hasattr(value, "input_ids"):
+    if hasattr(value, "input_ids") or (isinstance(value, Mapping) and "input_ids" in value):
         return "transformers 5 needs apply_chat_template(..., return_dict=False) to give token ids"
     return ""

@@ -6,13 +6,14 @@ import asyncio
 import functools
 import logging
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from atropos_tui.errors import ContractError
 from atropos_tui.ledger import current_group
 from atropos_tui.ledger.outcomes import FailReason, RejectReason, RequeueReason, SkipReason, Stage
 from atropos_tui.runtime.author_calls import Recalled
-from atropos_tui.runtime.failures import describe, fail_reason
+from atropos_tui.runtime.failures import RolloutTimeout, describe, fail_reason
 from atropos_tui.runtime.flight import Flight, current_flight
 
 if TYPE_CHECKING:
@@ -65,8 +66,7 @@ class RolloutRunner:
     async def _finished_groups(self, flight: Flight, started: float) -> Any:
         """What the environment made of the item; None when the outcome is settled already."""
         env = self._env
-        left = self._time_left(started)
-        collected = await self._calls.run(env.collect_trajectories, flight.item, limit=left, recalled=flight.recalled)
+        collected = await self._bounded(env.collect_trajectories, flight.item, flight, started)
         groups, further_items = unpack_collected(collected)
         env.backlog.extend(further_items)
         if groups is None:
@@ -76,8 +76,7 @@ class RolloutRunner:
             flight.skip(SkipReason.EMPTY)
             return None
         flight.enter(Stage.POSTPROCESSING)
-        left = self._time_left(started)
-        groups = await self._calls.run(env.postprocess_histories, groups, limit=left, recalled=flight.recalled)
+        groups = await self._bounded(env.postprocess_histories, groups, flight, started)
         if groups is None:
             flight.reject(RejectReason.POSTPROCESS_HISTORIES)
             return None
@@ -86,9 +85,14 @@ class RolloutRunner:
             return None
         return groups
 
-    def _time_left(self, started: float) -> float | None:
+    async def _bounded(self, function: Callable[..., Any], argument: Any, flight: Flight, started: float) -> Any:
+        """A call of the author's code in what is left of `worker_timeout`."""
         limit = self._env.config.worker_timeout
-        return max(0.0, started + limit - time.monotonic()) if limit > 0 else None
+        left = max(0.0, started + limit - time.monotonic()) if limit > 0 else None
+        try:
+            return await self._calls.run(function, argument, limit=left, recalled=flight.recalled)
+        except RolloutTimeout:
+            raise RolloutTimeout(f"took longer than worker_timeout, {limit:g} s") from None
 
     def _fail(self, flight: Flight, error: Exception) -> None:
         reason = fail_reason(error)

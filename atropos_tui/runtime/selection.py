@@ -16,7 +16,7 @@ def select_best_index(
     Raises ValueError when the lists are empty or of different lengths.
     """
     if not primary_scores or not secondary_scores:
-        raise ValueError("there is nothing to choose from: a list of scores is empty")
+        raise ValueError("a list of scores is empty")
     if len(primary_scores) != len(secondary_scores):
         raise ValueError(f"{len(primary_scores)} primary scores but {len(secondary_scores)} secondary ones")
     primary_sign = 1 if primary_higher_is_better else -1

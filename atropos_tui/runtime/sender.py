@@ -198,10 +198,9 @@ class Sender:
             self._ended.set_exception(error)
 
     async def _register_again(self) -> None:
-        """On the sender's loop: let the owner register on his own."""
-        if self._on_unknown_env is None or self._loop is None:
-            return
-        await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(_awaited(self._on_unknown_env()), self._loop))
+        """On the sender's loop: let the owner register, on his own."""
+        if self._on_unknown_env is not None and self._loop is not None:
+            await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(_call(self._on_unknown_env), self._loop))
 
     def _settled(self) -> None:
         """On the sender's loop: a group left the outbox."""
@@ -219,8 +218,8 @@ class Sender:
                 self._loop.call_soon_threadsafe(callback, *arguments)
 
 
-async def _awaited(work: Awaitable[object]) -> None:
-    await work
+async def _call(callback: Callable[[], Awaitable[object]]) -> None:
+    await callback()
 
 
 async def _to_its_end(write: asyncio.Future[None]) -> None:

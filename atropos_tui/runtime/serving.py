@@ -33,7 +33,7 @@ WANDB_SECONDS = 10.0
 async def serve(runtime: Runtime) -> None:
     """Run until the trainer has its steps or the operator stops it. Raises what broke the run, after telling of it."""
     try:
-        async with httpx.AsyncClient() as http:
+        async with httpx.AsyncClient(transport=runtime.transport) as http:
             await _Service(runtime, http).run()
     except asyncio.CancelledError:
         _tell_end(runtime, RunState.FINISHED, "cancelled")
@@ -61,6 +61,7 @@ class _Service:
             api_url=env.config.rollout_server_url,
             stream=runtime.stream,
             key_prefix=uuid.uuid4().hex,
+            client=httpx.AsyncClient(transport=runtime.transport) if runtime.transport is not None else None,
             max_age_steps=env.config.max_batches_offpolicy,
             on_unknown_env=runtime.trainer.register_again,
         )

@@ -40,13 +40,12 @@ def tokenize_for_trainer(
         raise ContractError("tokenize_for_trainer got an empty chat", "pass at least the assistant's message")
     tokens = template.ids(messages)
     masks = [NOT_TRAINED] * len(tokens)
-    turns = range(len(messages) - 1, len(messages))
+    trained = [len(messages) - 1]
     if train_on_all_assistant_turns:
-        turns = range(len(messages))
-    for index in turns:
-        if not train_on_all_assistant_turns or messages[index].get("role") in TRAINED_ROLES:
-            begin, end = turn_span(template, messages, tokens, index)
-            masks[begin:end] = tokens[begin:end]
+        trained = [index for index, message in enumerate(messages) if message.get("role") in TRAINED_ROLES]
+    for index in trained:
+        begin, end = turn_span(template, messages, tokens, index)
+        masks[begin:end] = tokens[begin:end]
     if finish_reason == "length":
         kept = length_without_end_of_turn(template, messages, tokens)
         tokens, masks = tokens[:kept], masks[:kept]
@@ -70,7 +69,7 @@ class ChatTemplate:
         encoded = self.tokenizer.apply_chat_template(
             messages, tokenize=True, add_generation_prompt=generation_prompt, return_dict=False
         )
-        if not isinstance(encoded, list) and "input_ids" in encoded:
+        if isinstance(encoded, Mapping):
             encoded = encoded["input_ids"]
         ids = plain_list(encoded, f"token ids from the chat template of {self.name}")
         if len(ids) == 1 and isinstance(ids[0], list):  # a batch of one chat
@@ -123,13 +122,14 @@ def _end(template: ChatTemplate, messages: list[Message], tokens: list[int], ind
 def _span_by_variation(
     template: ChatTemplate, messages: list[Message], tokens: list[int], index: int
 ) -> tuple[int, int]:
-    """What changes in the tokens of the whole chat when only the content of message `index` does, and its end token."""
+    """The content of message `index` and the end-of-turn token behind it."""
     begin, end = _content_span(template, messages, tokens, index)
     special = getattr(template.tokenizer, "all_special_ids", None) or ()
     return begin, end + 1 if end < len(tokens) and tokens[end] in special else end
 
 
 def _content_span(template: ChatTemplate, messages: list[Message], tokens: list[int], index: int) -> tuple[int, int]:
+    """What changes in the tokens of the whole chat when nothing but the content of message `index` does."""
     content = messages[index].get("content")
     text = content.strip() if isinstance(content, str) else ""
     other = next(letter for letter in "xyz" if letter not in (text[:1], text[-1:]))
@@ -151,4 +151,4 @@ def _common_prefix(one: list[int], other: list[int]) -> int:
 def length_without_end_of_turn(template: ChatTemplate, messages: list[Message], tokens: list[int]) -> int:
     """How many tokens there are before those that the template puts after the last message's content."""
     _, end = _content_span(template, messages, tokens, len(messages) - 1)
-    return end - 1 if tokens[end - 1] == template.tokenizer.eos_token_id else end
+    return end - 1 if end and tokens[end - 1] == template.tokenizer.eos_token_id else end

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from atropos_tui.trajectory_api.door import read_group, read_groups
 from atropos_tui.trajectory_api.endpoints import Endpoints
 from atropos_tui.trajectory_api.guard import Guard
 from atropos_tui.trajectory_api.http import (
@@ -31,6 +32,8 @@ from atropos_tui.trajectory_api.openapi import openapi_of, page_of
 from atropos_tui.trajectory_api.request_errors import RequestError
 from atropos_tui.trajectory_api.routes import routes_of
 from atropos_tui.trajectory_api.run import ENVIRONMENT_TIMEOUT, TrainingRun
+from atropos_tui.trajectory_api.strict.door import read_loose_group, read_loose_groups
+from atropos_tui.trajectory_api.strict.run import UpstreamRun
 from atropos_tui.trajectory_api.wire import Accepted, LenientRegistration, Registration
 
 
@@ -43,6 +46,7 @@ class Settings:
     lenient: bool = False
     token: str | None = None
     journal: Path | None = None
+    strict_upstream: bool = False
 
 
 class TrajectoryApi:
@@ -52,7 +56,11 @@ class TrajectoryApi:
         """Raises UsageError when the journal cannot be used."""
         self._journal = Journal(settings.journal) if settings.journal else None
         self._workers = ThreadPoolExecutor(2, thread_name_prefix="trajectory-api")
-        self.run = TrainingRun(self._journal, environment_timeout=settings.environment_timeout)
+        self.run = (
+            UpstreamRun()
+            if settings.strict_upstream
+            else TrainingRun(self._journal, environment_timeout=settings.environment_timeout)
+        )
         self._intake = Intake(self.run, self._journal, self._workers, settings.body_limit)
         self._guard = Guard(settings.token)
         endpoints = Endpoints(
@@ -61,6 +69,8 @@ class TrajectoryApi:
             self._workers,
             body_limit=settings.body_limit,
             registration=LenientRegistration if settings.lenient else Registration,
+            read_one=read_loose_group if settings.strict_upstream else read_group,
+            read_list=read_loose_groups if settings.strict_upstream else read_groups,
         )
         routes = routes_of(endpoints, InspectEndpoints(self.run, self._journal))
         self._description = openapi_of(routes)

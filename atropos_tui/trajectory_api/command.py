@@ -39,6 +39,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return _serve(arguments)
     except UsageError as error:
+        announce_ready(arguments.ready_fd, error=str(error))
         sys.stderr.write(f"{error}\n")
         return 2
 
@@ -65,13 +66,23 @@ def _settings(arguments: argparse.Namespace) -> Settings:
     journal = arguments.journal
     if journal is None and arguments.run_dir is not None and not arguments.no_journal:
         journal = arguments.run_dir / JOURNAL_NAME
+    if arguments.strict_upstream and journal is not None:
+        raise UsageError("--strict-upstream keeps no journal, as upstream keeps none", "leave out one of the two")
     return Settings(
         body_limit=arguments.max_body_mb * 1024 * 1024,
         environment_timeout=arguments.environment_timeout,
         lenient=arguments.lenient,
         token=token,
         journal=journal,
+        strict_upstream=arguments.strict_upstream,
     )
+
+
+def _port(text: str) -> int:
+    port = int(text)
+    if not 0 <= port <= 65535:
+        raise argparse.ArgumentTypeError(f"{port} is not between 0 and 65535")
+    return port
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -80,7 +91,7 @@ def _parser() -> argparse.ArgumentParser:
         description="The trajectory API: takes scored groups from environments, gives batches to trainers.",
     )
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
-    parser.add_argument("--port", type=int, default=8000, help="0 takes a free one (default: %(default)s)")
+    parser.add_argument("--port", type=_port, default=8000, help="0 takes a free one (default: %(default)s)")
     parser.add_argument(
         "--max-body-mb", type=int, default=512, help="largest request body, inflated (default: %(default)s)"
     )
@@ -89,6 +100,7 @@ def _parser() -> argparse.ArgumentParser:
         help="an environment that is silent for so long no longer holds back batches (default: %(default)s)",
     )  # fmt: skip
     parser.add_argument("--lenient", action="store_true", help="accept the registrations of other trainers' dialects")
+    parser.add_argument("--strict-upstream", action="store_true", help="behave as upstream's server does, faults too")
     parser.add_argument("--token-file", type=Path, metavar="FILE", help="ask for the token in this file")
     parser.add_argument("--run-dir", type=Path, metavar="DIR", help=f"keep a journal there, in {JOURNAL_NAME}")
     journal = parser.add_mutually_exclusive_group()

@@ -1,6 +1,6 @@
 """The door for scored groups: what comes in is checked once and leaves in the form that `/batch` hands out.
 
-A body that is exactly right needs one typed parse, and its own bytes are used on. One that upstream would accept after
+A body that is exactly right needs one parse, and its own bytes are used on. One that upstream would accept after
 converting something ("1" for 1, unknown keys) is converted alike and written anew. Everything else is answered with
 every problem named: the field, the sequence, the position.
 """
@@ -8,16 +8,18 @@ every problem named: the field, the sequence, the position.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from itertools import islice
 from typing import Any, Final
 
 import orjson
-from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic import TypeAdapter, ValidationError
 
+from atropos_tui.trajectory_api.exactness import is_exact
 from atropos_tui.trajectory_api.group import ScoredGroup, ScoreSummary
 from atropos_tui.trajectory_api.request_errors import BadBodyError, problem
+from atropos_tui.trajectory_api.stored_json import StoredJson
 from atropos_tui.trajectory_api.wire import FIELDS, ScoredData
 
 Place = tuple[str | int, ...]
@@ -30,23 +32,19 @@ _REQUIRED: Final = ("tokens", "masks", "scores")
 _MOST_PROBLEMS: Final = 20
 
 
-class _ExactScoredData(ScoredData):
-    """A group that needs no converting."""
-
-    model_config = ConfigDict(strict=True, extra="forbid")
-
-
 _LIST: Final = TypeAdapter(list[ScoredData])
 
 
 def read_group(body: bytes) -> list[ScoredGroup]:
     """Check the body of `/scored_data`; the list has one group. Raises BadBodyError."""
     try:
-        exact = _ExactScoredData.model_validate_json(body)
-    except ValidationError:
+        data = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        # Not JSON, or JSON with NaN or infinities, which the long way names.
         return [_read_inexact_group(body)]
-    _check(_problems(exact, ()))
-    return [_group_of(exact, _with_all_keys(body, exact))]
+    if not is_exact(data):
+        return [_read_inexact_group(body)]
+    return [_group_of(data["tokens"], data["scores"], data.get("env_id"), _with_all_keys(body, data.keys()))]
 
 
 def read_groups(body: bytes) -> list[ScoredGroup]:
@@ -56,7 +54,7 @@ def read_groups(body: bytes) -> list[ScoredGroup]:
     except ValidationError as error:
         raise _bad_body(error, depth=1) from error
     _check(found for index, group in enumerate(groups) for found in _problems(group, (index,)))
-    return [_group_of(group, _written_anew(group)) for group in groups]
+    return [_converted(group) for group in groups]
 
 
 def _read_inexact_group(body: bytes) -> ScoredGroup:
@@ -65,24 +63,22 @@ def _read_inexact_group(body: bytes) -> ScoredGroup:
     except ValidationError as error:
         raise _bad_body(error, depth=0) from error
     _check(_problems(group, ()))
-    return _group_of(group, _written_anew(group))
+    return _converted(group)
 
 
-def _group_of(data: ScoredData, batch_form: bytes) -> ScoredGroup:
-    return ScoredGroup(
-        json=batch_form,
-        env_id=data.env_id,
-        sequences=len(data.tokens),
-        tokens=sum(map(len, data.tokens)),
-        scores=ScoreSummary.of(data.scores),
-    )
+def _converted(group: ScoredData) -> ScoredGroup:
+    return _group_of(group.tokens, group.scores, group.env_id, _written_anew(group))
 
 
-def _with_all_keys(body: bytes, data: ScoredData) -> bytes:
+def _group_of(tokens: list[list[int]], scores: list[float], env_id: int | None, batch_form: StoredJson) -> ScoredGroup:
+    return ScoredGroup(batch_form, env_id, len(tokens), sum(map(len, tokens)), ScoreSummary.of(scores))
+
+
+def _with_all_keys(body: bytes, present: Iterable[str]) -> StoredJson:
     """The body with the keys that it lacks appended as null."""
     end = body.rindex(b"}")
-    rest = _nulls_beside(frozenset(data.model_fields_set))
-    return b"".join((memoryview(body)[:end], rest))
+    rest = _nulls_beside(frozenset(present))
+    return StoredJson.plain(memoryview(body)[:end], rest)
 
 
 @lru_cache(maxsize=256)
@@ -91,9 +87,9 @@ def _nulls_beside(present: frozenset[str]) -> bytes:
     return "".join(f',"{field}":null' for field in FIELDS if field not in present).encode() + b"}"
 
 
-def _written_anew(data: ScoredData) -> bytes:
+def _written_anew(data: ScoredData) -> StoredJson:
     try:
-        return orjson.dumps({field: getattr(data, field) for field in FIELDS})
+        return StoredJson.plain(orjson.dumps({field: getattr(data, field) for field in FIELDS}))
     except orjson.JSONEncodeError as error:
         raise BadBodyError([problem((), f"this group cannot be written as JSON: {error}")]) from error
 

@@ -16,7 +16,7 @@ from atropos_tui.trajectory_api.door import read_group, read_groups
 from atropos_tui.trajectory_api.group import QueuedGroup
 from atropos_tui.trajectory_api.http import TEXT, Answer, Request, json_answer
 from atropos_tui.trajectory_api.inflating import inflate
-from atropos_tui.trajectory_api.intake import Intake
+from atropos_tui.trajectory_api.intake import GroupReader, Intake
 from atropos_tui.trajectory_api.request_errors import BadBodyError, UnknownEnvironmentError, problem
 from atropos_tui.trajectory_api.run import TrainingRun
 from atropos_tui.trajectory_api.stored_json import StoredJson, gzip_of
@@ -44,12 +44,16 @@ class Endpoints:
         *,
         body_limit: int,
         registration: type[wire.Registration] = wire.Registration,
+        read_one: GroupReader = read_group,
+        read_list: GroupReader = read_groups,
     ) -> None:
         self._run = run
         self._intake = intake
         self._workers = workers
         self._body_limit = body_limit
         self._registration = registration
+        self._read_one = read_one
+        self._read_list = read_list
 
     async def root(self, _: Request) -> Answer:
         return json_answer(wire.Message(message="AtroposLib API"))
@@ -80,7 +84,7 @@ class Endpoints:
 
     async def batch(self, request: Request) -> Answer:
         await request.body(self._body_limit)
-        if self._run.registration is None:
+        if not self._run.has_trainer:
             return _NO_TRAINER
         batch = self._run.take_batch()
         if batch is None:
@@ -121,11 +125,11 @@ class Endpoints:
         return json_answer(self._run.environment_status(env_id))
 
     async def scored_data(self, request: Request) -> Answer:
-        (answer,) = await self._intake.receive(request, read_group)
+        (answer,) = await self._intake.receive(request, self._read_one)
         return _RECEIVED if answer.status == "received" else json_answer(answer)
 
     async def scored_data_list(self, request: Request) -> Answer:
-        answers = await self._intake.receive(request, read_groups)
+        answers = await self._intake.receive(request, self._read_list)
         buffered = [answer.buffer_size for answer in answers if answer.status == "buffered"]
         answer = wire.ListAccepted(
             groups_processed=len(answers),

@@ -72,8 +72,14 @@ class Environments:
         return [environment for environment in self._rows if self.counts(environment)]
 
     def register(self, request: RegisterEnv) -> Environment:
-        """A row for the environment: its former one if it comes back, else a new one."""
-        row = self._former_row(request) or self._new_row(request.desired_name or DEFAULT_ENV_NAME)
+        """The row of the environment: its former one if it comes back, else a new one."""
+        return self._filled_in(self._former_row(request) or self._new_row(request), request)
+
+    def add(self, request: RegisterEnv) -> Environment:
+        """A new row, whoever it is."""
+        return self._filled_in(self._new_row(request), request)
+
+    def _filled_in(self, row: Environment, request: RegisterEnv) -> Environment:
         row.max_token_length = request.max_token_length
         row.weight = 1.0 if request.weight is None else request.weight
         row.group_size = request.group_size
@@ -126,7 +132,8 @@ class Environments:
                 return row
         return None
 
-    def _new_row(self, name: str) -> Environment:
+    def _new_row(self, request: RegisterEnv) -> Environment:
+        name = request.desired_name or DEFAULT_ENV_NAME
         env_id = len(self._rows)
         namesakes = sum(row.name == name for row in self._rows)
         row = Environment(env_id, name, f"{name}_{namesakes}", 0, 0.0, 1, None, None, None, self._clock())

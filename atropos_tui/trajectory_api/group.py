@@ -28,7 +28,7 @@ class ScoreSummary:
 class ScoredGroup:
     """A group that passed the checks at the door. `json` is the object as `/batch` hands it out, all 14 keys."""
 
-    json: bytes
+    json: StoredJson
     env_id: int | None
     sequences: int
     tokens: int

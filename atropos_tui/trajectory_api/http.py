@@ -35,7 +35,7 @@ PIECE = 256 * 1024
 class Answer:
     """One HTTP answer. `settle`, if given, is called once with whether all of it went out to the client."""
 
-    body: bytes | list[bytes] = b""
+    body: bytes | list[bytes | memoryview] = b""
     status: int = 200
     media_type: bytes = JSON
     headers: tuple[tuple[bytes, bytes], ...] = ()
@@ -130,13 +130,13 @@ def compressed(answer: Answer) -> Answer:
 
 async def send_answer(answer: Answer, request: Request, send: Send) -> None:
     """Send an answer; one that must be settled is sent piece by piece and watched until the last byte has left."""
-    pieces = [answer.body] if isinstance(answer.body, bytes) else answer.body
+    pieces: list[bytes | memoryview] = [answer.body] if isinstance(answer.body, bytes) else answer.body
     length = sum(map(len, pieces))
     headers = [(b"content-type", answer.media_type), (b"content-length", b"%d" % length), *answer.headers]
     start = {"type": "http.response.start", "status": answer.status, "headers": headers}
     if answer.settle is None:
         await send(start)
-        await send({"type": "http.response.body", "body": pieces[0] if len(pieces) == 1 else b"".join(pieces)})
+        await send({"type": "http.response.body", "body": b"".join(pieces)})
         return
     arrived = False
     try:
@@ -151,10 +151,10 @@ async def send_answer(answer: Answer, request: Request, send: Send) -> None:
         answer.settle(arrived)
 
 
-def _merged(pieces: list[bytes]) -> list[bytes]:
+def _merged(pieces: list[bytes | memoryview]) -> list[bytes]:
     """The same bytes in pieces of about `PIECE` bytes."""
     merged: list[bytes] = []
-    run: list[bytes] = []
+    run: list[bytes | memoryview] = []
     size = 0
     for piece in pieces:
         run.append(piece)

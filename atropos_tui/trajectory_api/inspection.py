@@ -210,7 +210,7 @@ def view_queue(queue: GroupQueue) -> QueueView:
     held = 0
     for (env_id, size), count in queue.counts().items():
         oldest = queue.oldest_of((env_id, size))
-        held += count * len(oldest.stored.data)
+        held += count * oldest.stored.stored_bytes
         age = now - oldest.received_at
         lines.append(LineView(env_id=env_id, size=size, groups=count, sequences=size * count, oldest_age=age))
     return QueueView(

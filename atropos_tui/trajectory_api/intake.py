@@ -4,7 +4,8 @@ Idempotency: a request may carry the header `Idempotency-Key`, any text of up to
 brings; ours is `<run id>:<group id>`. A key that was accepted before is answered as it was then and brings nothing
 new, so that a sender whose answer got lost may simply send again. The key is of the request; a list that was taken in
 part is completed when it comes again. Keys of requests that were refused are not kept. The newest 100,000 keys are
-remembered, over restarts too if there is a journal, until the data is reset.
+remembered, over restarts too if there is a journal, until the data is reset. A sender of keys is taken to know that
+404 means to register its environment again; it gets that for an unknown `env_id`.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor
-from typing import TypeVar
+from typing import TypeAlias
 
 from atropos_tui.trajectory_api.deflating import Deflater, deflate
 from atropos_tui.trajectory_api.group import Place, QueuedGroup, ScoredGroup
@@ -23,10 +24,9 @@ from atropos_tui.trajectory_api.inflating import inflate
 from atropos_tui.trajectory_api.journal import KEYS_REMEMBERED, Journal
 from atropos_tui.trajectory_api.request_errors import RequestError
 from atropos_tui.trajectory_api.run import TrainingRun
-from atropos_tui.trajectory_api.stored_json import StoredJson
 from atropos_tui.trajectory_api.wire import Accepted
 
-T = TypeVar("T")
+GroupReader: TypeAlias = Callable[[bytes], list[ScoredGroup]]
 
 LONGEST_KEY = 255
 # Bodies up to this size are checked at once, in about a millisecond; larger ones in a thread.
@@ -48,7 +48,7 @@ class Intake:
         # Keys whose requests are on their way; a second request with the same key waits for the first one's end.
         self._busy: dict[str, asyncio.Event] = {}
 
-    async def receive(self, request: Request, parse: Callable[[bytes], list[ScoredGroup]]) -> list[Accepted]:
+    async def receive(self, request: Request, parse: GroupReader) -> list[Accepted]:
         """Admit the groups of a request; one answer each.
 
         Groups whose key is known get the answer that they got before. Raises RequestError when one is refused (then
@@ -74,7 +74,7 @@ class Intake:
     def close(self) -> None:
         self._deflater.close()
 
-    async def _parsed(self, body: bytes, gzipped: bool, parse: Callable[[bytes], T]) -> T:
+    async def _parsed(self, body: bytes, gzipped: bool, parse: GroupReader) -> list[ScoredGroup]:
         """`parse` the body, inflated if need be, off the event loop if it is large. Raises RequestError."""
         if not gzipped and len(body) <= INLINE_BYTES:
             return parse(body)
@@ -85,7 +85,7 @@ class Intake:
                 if error.status != 413:
                     raise
 
-        def in_thread() -> T:
+        def in_thread() -> list[ScoredGroup]:
             return parse(inflate(body, self._body_limit) if gzipped else body)
 
         return await asyncio.get_running_loop().run_in_executor(self._workers, in_thread)
@@ -102,7 +102,7 @@ class Intake:
     async def _accept(self, scored: Sequence[ScoredGroup], keys: Sequence[str]) -> list[Accepted]:
         new = [index for index, key in enumerate(keys) if not key or key not in self._answers]
         for index in new:
-            self._run.check_size(scored[index].sequences)
+            self._run.check(scored[index].env_id, scored[index].sequences, sender_registers=bool(keys[index]))
         groups = [self._queued(scored[index], keys[index]) for index in new]
         if self._journal and groups:
             resets = self._run.resets
@@ -124,7 +124,7 @@ class Intake:
             tokens=scored.tokens,
             scores=scored.scores,
             received_at=time.time(),
-            stored=StoredJson.plain(scored.json),
+            stored=scored.json,
             key=key,
         )
         if self._run.will_buffer(group):

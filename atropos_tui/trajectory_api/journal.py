@@ -115,7 +115,7 @@ class Journal:
             row = (group.number, group.env_id, group.sequences, group.tokens, scores, group.received_at, group.key)
             queued = group.place is Place.QUEUED
             statements.append(
-                ("INSERT INTO groups VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", (*row, queued, group.stored.data))
+                ("INSERT INTO groups VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", (*row, queued, group.stored.text()))
             )
             statements.append(_set("last_number", str(group.number)))
             if group.key:
@@ -241,11 +241,14 @@ def _open(path: Path) -> sqlite3.Connection:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = OFF")
         (version,) = connection.execute("PRAGMA user_version").fetchone()
-        if version == 0:
+        (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        if version == tables == 0:
+            version = _VERSION
             connection.executescript(f"BEGIN; {_SCHEMA} PRAGMA user_version = {_VERSION}; COMMIT")
     except (sqlite3.Error, OSError) as error:
         remedy = "give another --journal PATH, or end the server that uses it" if "locked" in str(error) else ""
         raise UsageError(f"cannot use the journal {path}: {error}", remedy or "give another --journal PATH") from error
-    if version not in (0, _VERSION):
-        raise UsageError(f"the journal {path} has version {version}, not {_VERSION}", "give another --journal PATH")
+    if version != _VERSION:
+        connection.close()
+        raise UsageError(f"{path} holds something else than a journal of this version", "give another --journal PATH")
     return connection

@@ -29,7 +29,7 @@ _UNKNOWN = (404, "no environment of this id is registered; register it again")
 
 def routes_of(endpoints: Endpoints, inspect: InspectEndpoints) -> list[Route]:
     """Every route but those of the description itself."""
-    scored = (*_BODY_ERRORS, _INVALID)
+    scored = (*_BODY_ERRORS, _INVALID, _UNKNOWN)
     return [
         Route("POST", "/scored_data", endpoints.scored_data, "Send one scored group (Idempotency-Key honoured)",
               wire.Accepted, wire.ScoredData, errors=scored),

@@ -99,6 +99,10 @@ class TrainingRun:
         self._next_number = 1
         self._turned_away: dict[int, float] = {}
 
+    @property
+    def has_trainer(self) -> bool:
+        return self.registration is not None
+
     # Registration
 
     def register(self, registration: Registration) -> None:
@@ -106,11 +110,10 @@ class TrainingRun:
         if registration == self.registration:
             return
         sizes = frozenset(row.group_size for row in self.environments.counting())
-        sizes |= {size for _, size in self.queue.counts()}
         if sizes and not can_ever_pack(sizes, registration.batch_size):
             raise RequestError(
                 409,
-                f"batch_size {registration.batch_size} can never be met: groups here have {_in_words(sizes)} sequences",
+                f"batch_size {registration.batch_size} can never be met: the groups here have {_in_words(sizes)}",
                 "register with a sum of these sizes, or change the environments' group_size",
             )
         self.registration = registration
@@ -125,7 +128,7 @@ class TrainingRun:
         if why_not:
             self._turned_away[request.group_size] = self._clock()
             return EnvNotRegistered(status=why_not)
-        row = self.environments.register(request)
+        row = self._row_for(request)
         if self._record:
             self._record.environment(row)
         self._buffer_again(row)
@@ -137,6 +140,9 @@ class TrainingRun:
             checkpoint_interval=self.registration.save_checkpoint_interval,
             num_steps=self.registration.num_steps,
         )
+
+    def _row_for(self, request: RegisterEnv) -> Environment:
+        return self.environments.register(request)
 
     def disconnect(self, env_id: int) -> None:
         """Raises UnknownEnvironmentError."""
@@ -175,8 +181,14 @@ class TrainingRun:
         self._next_number += 1
         return number
 
-    def check_size(self, sequences: int) -> None:
-        """Raises RequestError (422) for a group that no batch can hold."""
+    def check(self, env_id: int | None, sequences: int, *, sender_registers: bool) -> None:
+        """Raises RequestError for a group that no batch can hold (422), or whose environment is unknown (404).
+
+        The latter only if the sender knows to register again; groups of others are taken as nobody's, as upstream
+        takes them, for they would be lost.
+        """
+        if sender_registers and env_id is not None:
+            self.known(env_id)
         if self.registration is not None and sequences > self.registration.batch_size:
             raise RequestError(
                 422,

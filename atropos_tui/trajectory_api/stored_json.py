@@ -19,20 +19,28 @@ _LONGEST_PLAIN_BLOCK = 0xFFFF
 
 @dataclass(frozen=True, slots=True)
 class StoredJson:
-    """A text of `size` bytes, as it is or, when `deflated`, as blocks of a raw deflate stream that is not ended."""
+    """A text of `size` bytes, as it is or, when `deflated`, as blocks of a raw deflate stream that is not ended.
 
-    data: bytes
+    `parts` together are the one or the other; a text may be part of a larger one that need not be copied.
+    """
+
+    parts: tuple[bytes | memoryview, ...]
     size: int
     deflated: bool = False
     crc: int = 0
     crc_shift: int = 0
 
     @classmethod
-    def plain(cls, text: bytes) -> StoredJson:
-        return cls(text, len(text))
+    def plain(cls, *parts: bytes | memoryview) -> StoredJson:
+        return cls(parts, sum(map(len, parts)))
+
+    @property
+    def stored_bytes(self) -> int:
+        return sum(map(len, self.parts))
 
     def text(self) -> bytes:
-        return zlib.decompressobj(-zlib.MAX_WBITS).decompress(self.data) if self.deflated else self.data
+        data = b"".join(self.parts)
+        return zlib.decompressobj(-zlib.MAX_WBITS).decompress(data) if self.deflated else data
 
     def deflate(self, *, hurried: bool = False) -> StoredJson:
         """The deflated form; `hurried` gives up about a fifth of the saving for two thirds of the time."""
@@ -40,29 +48,32 @@ class StoredJson:
             return self
         strategy = zlib.Z_HUFFMAN_ONLY if hurried else zlib.Z_DEFAULT_STRATEGY
         deflater = zlib.compressobj(1, zlib.DEFLATED, -zlib.MAX_WBITS, 9, strategy)
-        blocks = deflater.compress(self.data) + deflater.flush(zlib.Z_FULL_FLUSH)
-        return StoredJson(blocks, self.size, True, zlib.crc32(self.data), _power_of_x(8 * self.size))
+        crc, blocks = 0, []
+        for part in self.parts:
+            crc = zlib.crc32(part, crc)
+            blocks.append(deflater.compress(part))
+        blocks.append(deflater.flush(zlib.Z_FULL_FLUSH))
+        return StoredJson((b"".join(blocks),), self.size, True, crc, _power_of_x(8 * self.size))
 
     def in_plain_blocks(self) -> StoredJson:
         """The deflated form of a short text, without any compression."""
-        blocks = b"".join(
-            _plain_block(self.data[start : start + _LONGEST_PLAIN_BLOCK])
-            for start in range(0, self.size, _LONGEST_PLAIN_BLOCK)
-        )
-        return StoredJson(blocks, self.size, True, zlib.crc32(self.data), _power_of_x(8 * self.size))
+        text = self.text()
+        starts = range(0, self.size, _LONGEST_PLAIN_BLOCK)
+        blocks = b"".join(_plain_block(text[start : start + _LONGEST_PLAIN_BLOCK]) for start in starts)
+        return StoredJson((blocks,), self.size, True, zlib.crc32(text), _power_of_x(8 * self.size))
 
 
-NOTHING = StoredJson(b"", 0)
+NOTHING = StoredJson((), 0)
 
 
-def gzip_of(parts: Iterable[StoredJson]) -> list[bytes]:
-    """The pieces of a gzip stream of the parts' texts one after the other. All parts must be deflated."""
-    pieces = [_GZIP_HEADER]
+def gzip_of(texts: Iterable[StoredJson]) -> list[bytes | memoryview]:
+    """The pieces of a gzip stream of the texts one after the other. All must be deflated."""
+    pieces: list[bytes | memoryview] = [_GZIP_HEADER]
     crc, size = 0, 0
-    for part in parts:
-        pieces.append(part.data)
-        crc = _multiply(crc, part.crc_shift) ^ part.crc
-        size += part.size
+    for text in texts:
+        pieces += text.parts
+        crc = _multiply(crc, text.crc_shift) ^ text.crc
+        size += text.size
     pieces.append(_plain_block(b"", last=True) + crc.to_bytes(4, "little") + (size & 0xFFFFFFFF).to_bytes(4, "little"))
     return pieces
 

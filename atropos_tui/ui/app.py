@@ -1,17 +1,23 @@
-"""The application: it follows one run and hands each newest snapshot to the screen in front. It knows no more."""
+"""The application: it follows one run and hands each newest snapshot to the screen in front. It knows no more.
+
+Screens other than the first are imported when they are opened, so that the first appears sooner.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any, ClassVar
 
 from rich.console import RenderableType
+from rich.text import Text
 from textual import work
 from textual.app import App, SystemCommand
 from textual.binding import BindingType
@@ -23,13 +29,10 @@ from textual.screen import Screen
 from atropos_tui.errors import AtroposError
 from atropos_tui.ledger.outcomes import ENDED_STATES, RunState
 from atropos_tui.monitor.snapshot import RunSnapshot
-from atropos_tui.ui.alerts import AlertsScreen
 from atropos_tui.ui.connection import Lost, follow
+from atropos_tui.ui.crash import write_crash_file
 from atropos_tui.ui.dashboard import DashboardScreen
-from atropos_tui.ui.evals import EvalsScreen
-from atropos_tui.ui.help import HelpScreen
-from atropos_tui.ui.keys import Scope, bindings, commands
-from atropos_tui.ui.logs import LogsScreen
+from atropos_tui.ui.keys import Command, Scope, bindings, commands, shown
 from atropos_tui.ui.moment import Contact, Moment
 from atropos_tui.ui.painting import narrowed
 from atropos_tui.ui.quit import DETACH, Answer, QuitChoice, QuitScreen
@@ -37,8 +40,8 @@ from atropos_tui.ui.run_screen import RunScreen
 from atropos_tui.ui.run_source import RunSource
 from atropos_tui.ui.terminal import GuardedDriver, inside_multiplexer
 from atropos_tui.ui.text_safety import visible
-from atropos_tui.ui.themes import DEFAULT_THEME, Theme, shipped_themes
-from atropos_tui.ui.trajectories import TrajectoriesScreen
+from atropos_tui.ui.themes import DEFAULT_THEME, PLAIN_THEME, Theme, shipped_themes
+from atropos_tui.ui.user_files import UserFiles
 
 DEFAULT_RATE = 2.0
 _HALTED = frozenset({RunState.PAUSING, RunState.PAUSED})
@@ -55,10 +58,11 @@ class Asked:
 class AtroposApp(App[Answer]):
     """Returns what the user answered when asked what becomes of the run; None when a signal or hang-up ended it.
 
-    `clock` gives monotonic seconds. `mouse` None means: yes, except inside tmux and screen.
+    `clock` gives monotonic seconds. `mouse` None means: yes, except inside tmux and screen. An empty `theme` means: the
+    one that fits the terminal.
     """
 
-    CSS_PATH = "app.tcss"
+    CSS_PATH = Path(__file__).with_name("app.tcss")
     TITLE = "atropos"
     BINDINGS: ClassVar[list[BindingType]] = bindings(Scope.RUN, Scope.EVERYWHERE)
 
@@ -69,15 +73,16 @@ class AtroposApp(App[Answer]):
         title: str = "",
         read_only: bool = False,
         on_quit: tuple[QuitChoice, ...] = (DETACH,),
-        theme: str = DEFAULT_THEME,
+        theme: str = "",
+        user_files: UserFiles | None = None,
         mouse: bool | None = None,
         rate: float = DEFAULT_RATE,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        super().__init__()
+        super().__init__(ansi_color=True if "NO_COLOR" in os.environ else None)
         self.run_title = title
         self.read_only = read_only
-        self.mouse_wanted = not inside_multiplexer() if mouse is None else mouse
+        self._mouse_wanted = not inside_multiplexer() if mouse is None else mouse
         self.source = source
         self._on_quit = on_quit
         self._rate = rate
@@ -87,10 +92,11 @@ class AtroposApp(App[Answer]):
         self._lost: Lost | None = None
         self._asked: Asked | None = None
         self._paint_is_due = False
-        self._looks = shipped_themes()
+        self._user_files = user_files or UserFiles()
+        self._looks = shipped_themes() | {look.name: look for look in self._user_files.themes}
         for look in self._looks.values():
             self.register_theme(look.as_textual())
-        self.theme = theme
+        self.theme = theme or self._fitting_theme()
 
     @property
     def look(self) -> Theme:
@@ -115,6 +121,15 @@ class AtroposApp(App[Answer]):
             asked=self._asked.word if self._asked else "",
         )
 
+    def _fitting_theme(self) -> str:
+        """The terminal's own colours where there are at most sixteen of them, or none are wanted."""
+        few = self.console.color_system in (None, "standard", "windows")
+        return PLAIN_THEME if few or self.no_color else DEFAULT_THEME
+
+    async def run_async(self, *, mouse: bool = True, **options: Any) -> Answer | None:
+        """As Textual's, but the mouse is on only where it is wanted and can be."""
+        return await super().run_async(mouse=mouse and self._mouse_wanted, **options)
+
     def get_driver_class(self) -> type[Driver]:
         chosen = super().get_driver_class()
         return GuardedDriver if chosen is LinuxDriver else chosen
@@ -122,13 +137,20 @@ class AtroposApp(App[Answer]):
     def _display(self, screen: Screen[Any], renderable: RenderableType | None) -> None:
         super()._display(screen, narrowed(renderable))
 
+    def _fatal_error(self) -> None:
+        """Instead of Textual's page of local variables, which are whole rollouts here."""
+        assert self._exception is not None
+        self._exit_renderables.append(Text(write_crash_file(self._exception)))
+        self._close_messages_no_wait()
+
     def get_default_screen(self) -> DashboardScreen:
         return DashboardScreen()
 
     def on_mount(self) -> None:
         if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGTERM, signal.SIGHUP):
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
                 asyncio.get_running_loop().add_signal_handler(number, self.exit)
+        self.set_keymap(self._user_files.keymap)
         self.set_interval(1.0, self._paint)
         self._watch_run()
 
@@ -151,6 +173,8 @@ class AtroposApp(App[Answer]):
 
     def _paint(self) -> None:
         self._paint_is_due = False
+        if isinstance(self._driver, GuardedDriver) and self._driver.backed_up:
+            return  # the terminal is slower than the run; the next tick paints what is newest then
         moment = self.moment
         for screen in self.screen_stack:
             if isinstance(screen, RunScreen) and (screen.is_current or screen is self._behind_dialog):
@@ -175,22 +199,32 @@ class AtroposApp(App[Answer]):
         self._command(self.source.step_group, refusal, None)
 
     def action_trajectories(self) -> None:
-        self._open(TrajectoriesScreen())
+        self.show_group(None)
 
-    def show_group(self, group_id: int) -> None:
-        """Open the trajectories at this group."""
+    def show_group(self, group_id: int | None) -> None:
+        """Open the trajectories, at this group if one is named."""
+        from atropos_tui.ui.trajectories import TrajectoriesScreen
+
         self._open(TrajectoriesScreen(group_id))
 
     def action_logs(self) -> None:
+        from atropos_tui.ui.logs import LogsScreen
+
         self._open(LogsScreen())
 
     def action_evals(self) -> None:
+        from atropos_tui.ui.evals import EvalsScreen
+
         self._open(EvalsScreen())
 
     def action_alerts(self) -> None:
+        from atropos_tui.ui.alerts import AlertsScreen
+
         self._open(AlertsScreen())
 
     def action_help(self) -> None:
+        from atropos_tui.ui.help import HelpScreen
+
         if isinstance(self.screen, RunScreen):
             self.push_screen(HelpScreen(self.screen.SCOPES))
 
@@ -209,6 +243,15 @@ class AtroposApp(App[Answer]):
         name = visible(self._snapshot.run.environment or self.run_title or "the run")
         self.push_screen(QuitScreen(name, self._on_quit), self._leave)
 
+    def keys_of(self, command: Command) -> str:
+        """The keys of a command as people write them, the user's own included."""
+        return shown(self._user_files.keymap.get(command.id, command.keys))
+
+    def send_to_terminal(self, sequence: str) -> None:
+        """An escape sequence that draws nothing."""
+        if self._driver is not None:
+            self._driver.write(sequence)
+
     def say(self, text: str, severity: SeverityLevel = "information") -> None:
         """A short note at the bottom right. Its text is never read as markup."""
         self.notify(visible(text), severity=severity, timeout=4, markup=False)
@@ -218,7 +261,7 @@ class AtroposApp(App[Answer]):
         scopes = screen.SCOPES if isinstance(screen, RunScreen) else (Scope.EVERYWHERE,)
         for command in commands(scopes):
             run = partial(self.run_action, command.action, default_namespace=screen)
-            yield SystemCommand(f"{command.label}  ({command.shown_keys})", command.help, run)
+            yield SystemCommand(f"{command.label}  ({self.keys_of(command)})", command.help, run)
 
     @property
     def _halted(self) -> bool:

@@ -79,6 +79,9 @@ class DashboardScreen(RunScreen):
         elif self.pane is not None:
             self._zoom(self.pane)
 
+    def action_next_window(self) -> None:
+        self.query_one(ScoresPane).next_window()
+
     def action_open(self) -> None:
         pane = self.pane
         if pane is None:

@@ -22,6 +22,7 @@ class Footer(Canvas):
         return [Line(" ") + join_that_fit([self._entry(hint) for hint in self._hints], width - 2, "   ")]
 
     def _entry(self, hint: Hint) -> Line:
+        keys = "/".join(self.atropos.keys_of(command).split(" ")[0] for command in hint.commands)
         if hint.changes_run and self._read_only:
-            return Line(faint(f"{hint.keys} {hint.label}"))
-        return Line(Span(hint.keys, Ink.ACCENT, bold=True), dim(f" {hint.label}"))
+            return Line(faint(f"{keys} {hint.label}"))
+        return Line(Span(keys, Ink.ACCENT, bold=True), dim(f" {hint.label}"))

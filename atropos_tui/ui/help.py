@@ -10,7 +10,7 @@ from textual.binding import BindingType
 from textual.screen import ModalScreen
 
 from atropos_tui.ui.ink import Ink, Line, Span, dim, strong
-from atropos_tui.ui.keys import Command, Scope, bindings, commands
+from atropos_tui.ui.keys import Scope, bindings, commands
 from atropos_tui.ui.widgets.canvas import Canvas
 from atropos_tui.ui.widgets.frame import FRAME_HEIGHT, FRAME_WIDTH, framed
 
@@ -47,9 +47,9 @@ class HelpPage(Canvas):
 
     def __init__(self, scopes: Sequence[Scope]) -> None:
         super().__init__(id="help")
-        self._blocks = [_block(scope.value, commands([scope])) for scope in scopes]
+        self._scopes = scopes
         self._first = 0
-        self.length = sum(len(block) for block in self._blocks)
+        self.length = sum(len(commands([scope])) + 2 for scope in scopes)
 
     def scroll_by(self, lines: int) -> None:
         self._first = max(0, self._first + lines)
@@ -65,20 +65,22 @@ class HelpPage(Canvas):
         return framed(shown, width, height, title=Line(strong("Keys")), numbers=more, focused=True)
 
     def _lines(self, width: int) -> list[Line]:
+        blocks = [self._block(scope) for scope in self._scopes]
         if width < 120:
-            return [line for block in self._blocks for line in block]
+            return [line for block in blocks for line in block]
         half = (width - 4) // 2
-        left, right = _balanced(self._blocks)
+        left, right = _balanced(blocks)
         rows = max(len(left), len(right))
         left += [Line()] * (rows - len(left))
         right += [Line()] * (rows - len(right))
         return [a.fit(half) + Line("    ") + b for a, b in zip(left, right, strict=True)]
 
-
-def _block(heading: str, entries: Sequence[Command]) -> list[Line]:
-    lines = [Line(strong(heading, Ink.ACCENT))]
-    lines += [Line(Span(entry.shown_keys, bold=True)).fit(_KEYS_WIDTH) + Line(dim(entry.help)) for entry in entries]
-    return [*lines, Line()]
+    def _block(self, scope: Scope) -> list[Line]:
+        lines = [Line(strong(scope.value, Ink.ACCENT))]
+        for command in commands([scope]):
+            keys = Line(Span(self.atropos.keys_of(command), bold=True)).fit(_KEYS_WIDTH)
+            lines.append(keys + Line(dim(command.help)))
+        return [*lines, Line()]
 
 
 def _balanced(blocks: Sequence[list[Line]]) -> tuple[list[Line], list[Line]]:

@@ -40,16 +40,18 @@ class Command:
         """Whether it is disarmed in a read-only screen."""
         return self.scope is Scope.RUN
 
-    @property
-    def shown_keys(self) -> str:
-        """The keys as people write them: `enter`, `?`, `shift+tab`."""
-        return " ".join(_KEY_NAMES.get(key, key) for key in self.keys.split(","))
+
+def shown(keys: str) -> str:
+    """Keys as people write them: `enter`, `?`, `shift+tab`."""
+    return " ".join(_KEY_NAMES.get(key, key) for key in keys.split(","))
 
 
 _KEY_NAMES = {
     "question_mark": "?",
     "colon": ":",
     "slash": "/",
+    "full_stop": ".",
+    "comma": ",",
     "escape": "esc",
     "up": "↑",
     "down": "↓",
@@ -95,6 +97,7 @@ _TABLE: dict[Scope, tuple[tuple[str, str, str, str, str], ...]] = {
         ("pane.left", "left,h", "focus_beside(-1)", "left", "To the pane at the left."),
         ("pane.right", "right", "focus_beside(1)", "right", "To the pane at the right."),
         ("pane.zoom", "z", "zoom", "zoom", "One pane on the whole screen, and back."),
+        ("scores.window", "w", "next_window", "window", "Trend of the whole run, one hour, ten minutes, two minutes."),
         ("pane.open", "enter", "open", "open", "Open the group under the cursor; elsewhere, zoom the pane."),
     ),
     Scope.TRAJECTORIES: (
@@ -104,12 +107,23 @@ _TABLE: dict[Scope, tuple[tuple[str, str, str, str, str], ...]] = {
         ("rollout.previous", "p,left,h", "step_to_rollout(-1)", "previous rollout", "The rollout before it."),
         ("rollout.best", "b", "best_rollout", "best", "The rollout with the highest score."),
         ("rollout.worst", "w", "worst_rollout", "worst", "The rollout with the lowest score."),
+        ("rollout.compare", "c", "compare", "compare", "Beside this rollout the best one (or the worst), or no other."),
+        ("rollout.compare_next", "C", "compare_with_next", "with next", "Compare with the next rollout."),
         ("rollout.view", "v,t", "next_view", "messages/tokens", "Messages or tokens."),
         ("token.lens", "x", "next_lens", "lens", "Tokens: mask, logprob or advantage."),
         ("token.next", "full_stop", "step_to_token(1)", "next token", "Tokens: the next one."),
         ("token.previous", "comma", "step_to_token(-1)", "previous token", "Tokens: the one before."),
         ("token.least", "m", "least_likely_token", "least likely", "Tokens: the next less likely one."),
-        ("list.filter", "f", "next_outcome", "filter", "The next outcome: delivered, skipped, failed …"),
+        (
+            "list.filter",
+            "slash",
+            "filter",
+            "filter",
+            'Filter the list: score<0.5 outcome:skipped step>100 "text" -took>5',
+        ),
+        ("list.outcome", "f", "next_outcome", "outcome", "The next outcome: delivered, skipped, failed …"),
+        ("group.copy", "y", "copy", "copy", "Copy the rollout to the terminal's clipboard."),
+        ("group.write", "Y", "write", "write", "Write the whole group to a file, as JSON."),
         ("list.open", "enter", "open", "open", "Into the rollout; escape leads back to the list."),
         ("list.switch", "tab", "switch", "switch", "Between the list and the rollout."),
     ),
@@ -151,10 +165,6 @@ class Hint:
 
     commands: tuple[Command, ...]
     label: str
-
-    @property
-    def keys(self) -> str:
-        return "/".join(command.shown_keys.split(" ")[0] for command in self.commands)
 
     @property
     def changes_run(self) -> bool:

@@ -26,6 +26,8 @@ class QuitChoice:
     consequence: str
 
 
+_KEY_WIDTH, _WORD_WIDTH = 5, 8
+
 DETACH = QuitChoice("detach", "the run goes on without this screen")
 STOP = QuitChoice("stop", "the run ends; groups in flight return to the backlog")
 
@@ -56,20 +58,21 @@ class QuitDialog(Canvas):
         super().__init__(id="quit-dialog")
         self._run_name = run_name
         self._choices = choices
-        self._entries = self._make_entries()
-        self.styles.height = len(self._entries) + 2 + FRAME_HEIGHT
-        self.styles.width = max(entry.width for entry in self._entries) + FRAME_WIDTH + 4
+        longest = max(len(choice.consequence) for choice in choices)
+        self.styles.height = len(choices) + 1 + 2 + FRAME_HEIGHT
+        self.styles.width = max(_KEY_WIDTH + _WORD_WIDTH + longest, len(run_name) + 10) + FRAME_WIDTH + 4
 
     def draw(self, width: int, height: int) -> list[Line]:
-        body = [Line(), *(Line("  ") + entry for entry in self._entries)]
+        entries = [self._entry(f"quit.{choice.answer}", choice.answer, choice.consequence) for choice in self._choices]
+        entries.append(self._entry("quit.stay", "stay", "close this question"))
+        body = [Line(), *(Line("  ") + entry for entry in entries)]
         title = Line(strong(f"Leave {self._run_name}?"))
         return framed(body, width, height, title=title, numbers=Line(), focused=True)
 
-    def _make_entries(self) -> list[Line]:
-        key_of = {"stop": "quit.stop", "detach": "quit.detach"}
-        entries = [self._entry(named(key_of[c.answer]).shown_keys, c.answer, c.consequence) for c in self._choices]
-        return [*entries, self._entry("esc", "stay", "close this question")]
-
-    @staticmethod
-    def _entry(key: str, word: str, consequence: str) -> Line:
-        return Line(Span(key, Ink.ACCENT, bold=True)).fit(5) + Line(strong(word)).fit(8) + Line(dim(consequence))
+    def _entry(self, command_id: str, word: str, consequence: str) -> Line:
+        key = self.atropos.keys_of(named(command_id)).split(" ")[0]
+        return (
+            Line(Span(key, Ink.ACCENT, bold=True)).fit(_KEY_WIDTH)
+            + Line(strong(word)).fit(_WORD_WIDTH)
+            + Line(dim(consequence))
+        )

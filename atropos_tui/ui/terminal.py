@@ -1,4 +1,4 @@
-"""Manners towards the terminal: it may hang up, send old mouse reports or sit inside tmux, and must be left usable."""
+"""Manners towards the terminal: it may hang up, be slow, send old mouse reports or sit inside tmux."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ import os
 import selectors
 from codecs import getincrementaldecoder
 from collections.abc import Callable
+from typing import IO, Any
 
 from textual._xterm_parser import XTermParser
 from textual.drivers.linux_driver import LinuxDriver
 
 _X10_REPORT = b"\x1b[M"
 _X10_LENGTH = 6
+_MOST_WAITING_WRITES = 3
 
 
 def inside_multiplexer() -> bool:
@@ -20,10 +22,22 @@ def inside_multiplexer() -> bool:
 
 
 class GuardedDriver(LinuxDriver):
-    """Textual's driver, except that input can neither crash it (undecodable bytes) nor keep it spinning (hang-up)."""
+    """Textual's driver, except that undecodable input does not crash it and a terminal that is gone ends the app.
+
+    Textual by itself reads from a terminal that hung up for ever, with a whole core, and blocks in writing to it.
+    """
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._file: IO[str] = LosableFile(self._file)  # type: ignore[assignment]  # the part that the writer uses
+
+    @property
+    def backed_up(self) -> bool:
+        """Whether the terminal takes less than it is sent. Writing on would in the end block the event loop."""
+        return self._writer_thread is not None and self._writer_thread._queue.qsize() > _MOST_WAITING_WRITES
 
     def run_input_thread(self) -> None:
-        """Read until asked to stop or until the terminal is gone, which ends the application."""
+        """Read until asked to stop or until the terminal is gone, which ends the app."""
         parser = XTermParser(self._debug)
         decode = getincrementaldecoder("utf-8")(errors="replace").decode
         without_mouse_reports = x10_filter()
@@ -33,7 +47,7 @@ class GuardedDriver(LinuxDriver):
                 if selector.select(0.1):
                     data = self._read()
                     if not data:
-                        self._hung_up()
+                        self._loop.call_soon_threadsafe(self._app.exit)
                         return
                     text = decode(without_mouse_reports(data))
                     for message in parser.feed(text) if text else ():  # to the parser, no text means the end
@@ -47,8 +61,30 @@ class GuardedDriver(LinuxDriver):
         except OSError:  # a pseudo terminal answers EIO once its other side is closed
             return b""
 
-    def _hung_up(self) -> None:
-        self._loop.call_soon_threadsafe(self._app.exit)
+
+class LosableFile:
+    """Takes what is written to a terminal that is gone, and drops it; otherwise the thread that writes would die."""
+
+    def __init__(self, file: IO[str]) -> None:
+        self._file = file
+        self._lost = False
+
+    def write(self, text: str) -> None:
+        self._attempt(lambda: self._file.write(text))
+
+    def flush(self) -> None:
+        self._attempt(self._file.flush)
+
+    def fileno(self) -> int:
+        return self._file.fileno()
+
+    def _attempt(self, operation: Callable[[], object]) -> None:
+        if self._lost:
+            return
+        try:
+            operation()
+        except OSError:
+            self._lost = True
 
 
 def x10_filter() -> Callable[[bytes], bytes]:

@@ -7,26 +7,43 @@ from __future__ import annotations
 
 import re
 import tomllib
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from rich.color import Color
+from rich.segment import Segment
 from rich.style import Style
 from textual.theme import Theme as TextualTheme
 
 from atropos_tui.errors import UsageError
+from atropos_tui.shipped import shipped_directory
 from atropos_tui.ui.ink import Ground, Ink, Span
 
 DEFAULT_THEME = "dusk"
-_PACKAGE = Path(__file__).resolve().parents[1]
+PLAIN_THEME = "terminal"
 _HEX = re.compile(r"#[0-9a-fA-F]{6}")
+_ANSI = frozenset({"default", *(f"{bright}{name}" for bright in ("", "bright_") for name in (
+    "black", "red", "green", "yellow", "blue", "magenta", "cyan", "white",
+))})  # fmt: skip
+
+
+# What stands for the band behind a trend where there is no colour for its ground.
+_SHADE = "░"
+
+# What the style sheets of Textual itself ask for and do not get from an ansi theme by themselves.
+_ANSI_VARIABLES = {
+    "ansi-background": "ansi_default",
+    "ansi-foreground": "ansi_default",
+    "screen-selection-background": "ansi_bright_blue",
+    "screen-selection-foreground": "ansi_black",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Colors:
-    """Fourteen colours as `#rrggbb`; `themes/dusk.toml` says what each is for."""
+    """Fourteen colours, `#rrggbb` or (in an ansi theme) names; `themes/dusk.toml` says what each is for."""
 
     background: str
     raised: str
@@ -51,40 +68,41 @@ class Theme:
     name: str
     dark: bool
     colors: Colors
+    ansi: bool = False
 
-    def style(self, span: Span, background: Color | None) -> Style:
-        """The style of a span that stands on a widget of this background."""
+    def segment(self, span: Span, background: Color | None) -> Segment:
+        """A span as it is painted on a widget of this background."""
         key = (span.ink, span.bold, span.ground, background)
         if key not in self._styles:
             self._styles[key] = self._make_style(span, background)
-        return self._styles[key]
+        text = _shaded(span) if self.ansi and span.ink is Ink.BAND else span.text
+        return Segment(text, self._styles[key])
 
     def as_textual(self) -> TextualTheme:
         """The same colours for what Textual itself draws: screens, dialogs, scroll bars, inputs."""
-        c = self.colors
+        c = {name: f"ansi_{color}" if self.ansi else color for name, color in asdict(self.colors).items()}
         return TextualTheme(
             name=self.name,
             dark=self.dark,
-            primary=c.accent,
-            secondary=c.dim,
-            accent=c.accent,
-            success=c.good,
-            warning=c.warn,
-            error=c.bad,
-            foreground=c.text,
-            background=c.background,
-            surface=c.raised,
-            panel=c.raised,
+            ansi=self.ansi,
+            primary=c["accent"],
+            secondary=c["dim"],
+            accent=c["accent"],
+            success=c["good"],
+            warning=c["warn"],
+            error=c["bad"],
+            foreground=c["text"],
+            background=c["background"],
+            surface=c["raised"],
+            panel=c["raised"],
             variables={
-                "faint": c.faint,
-                "dim": c.dim,
-                "scrollbar": c.faint,
-                "scrollbar-hover": c.dim,
-                "scrollbar-active": c.accent,
-                "scrollbar-background": c.background,
-                "scrollbar-background-hover": c.background,
-                "scrollbar-background-active": c.background,
-                "input-selection-background": c.selected,
+                "scrollbar": c["faint"],
+                "scrollbar-hover": c["dim"],
+                "scrollbar-active": c["accent"],
+                "scrollbar-background": c["background"],
+                "scrollbar-background-hover": c["background"],
+                "scrollbar-background-active": c["background"],
+                **(_ANSI_VARIABLES if self.ansi else {}),
             },
         )
 
@@ -93,23 +111,37 @@ class Theme:
         return {}
 
     def _make_style(self, span: Span, background: Color | None) -> Style:
+        if self.ansi:
+            return self._make_ansi_style(span)
         ink = getattr(self.colors, span.ink.value)
         match span.ground:
             case Ground.PLAIN:
                 return Style(color=ink, bgcolor=background, bold=span.bold)
             case Ground.SELECTED:
                 return Style(color=ink, bgcolor=self.colors.selected, bold=span.bold)
-            case Ground.CURSOR:
-                return Style(color=self.colors.background, bgcolor=ink, bold=span.bold)
             case Ground.BAND:
                 return Style(color=ink, bgcolor=self.colors.band, bold=span.bold)
+            case Ground.CURSOR:
+                return Style(color=self.colors.background, bgcolor=ink, bold=span.bold)
             case Ground.ALARM:
                 return Style(color=self.colors.text, bgcolor=self.colors.alarm, bold=span.bold)
+
+    def _make_ansi_style(self, span: Span) -> Style:
+        """Grounds are reversed and quiet inks dimmed, so that without any colour they are still told apart."""
+        stands_out = span.ground not in (Ground.PLAIN, Ground.BAND)
+        ink = self.colors.alarm if span.ground is Ground.ALARM else getattr(self.colors, span.ink.value)
+        return Style(
+            color=ink,
+            bgcolor=self.colors.background,
+            bold=span.bold,
+            dim=span.ink in (Ink.DIM, Ink.FAINT, Ink.BAND) and not stands_out,
+            reverse=stands_out,
+        )
 
 
 def shipped_themes() -> dict[str, Theme]:
     """All themes of the project by name, the default first. Raises UsageError if one of the files is broken."""
-    themes = [load_theme(path) for path in sorted(_themes_directory().glob("*.toml"))]
+    themes = [load_theme(path) for path in sorted(shipped_directory("themes").glob("*.toml"))]
     themes.sort(key=lambda theme: theme.name != DEFAULT_THEME)
     return {theme.name: theme for theme in themes}
 
@@ -123,18 +155,29 @@ def load_theme(path: Path) -> Theme:
     return Theme(
         name=_checked(raw, "name", str, path),
         dark=_checked(raw, "dark", bool, path),
-        colors=_colors(_checked(raw, "colors", dict, path), path),
+        colors=_colors(_checked(raw, "colors", dict, path), ansi=raw.get("ansi") is True, path=path),
+        ansi=raw.get("ansi") is True,
     )
 
 
-def _colors(raw: dict[str, Any], path: Path) -> Colors:
+def _shaded(span: Span) -> str:
+    """A part of the band, visible without a ground of its own."""
+    return (
+        _SHADE * len(span.text) if span.ground is Ground.BAND else span.text.translate({0x2580: _SHADE, 0x2584: _SHADE})
+    )
+
+
+def _colors(raw: dict[str, Any], *, ansi: bool, path: Path) -> Colors:
     names = [field.name for field in fields(Colors)]
     unknown = sorted(set(raw) - set(names))
     if unknown:
         raise UsageError(f"theme {path}: unknown colour `{unknown[0]}`", f"the colours are {', '.join(names)}")
     for name in names:
-        if not _HEX.fullmatch(_checked(raw, name, str, path)):
-            raise UsageError(f"theme {path}: `{name}` is {raw[name]!r}", "write it as #rrggbb")
+        color = _checked(raw, name, str, path)
+        if ansi and color not in _ANSI:
+            raise UsageError(f"theme {path}: `{name}` is {color!r}", "an ansi theme has names such as bright_red")
+        if not ansi and not _HEX.fullmatch(color):
+            raise UsageError(f"theme {path}: `{name}` is {color!r}", "write it as #rrggbb")
     return Colors(**raw)
 
 
@@ -142,9 +185,3 @@ def _checked(raw: dict[str, Any], key: str, kind: type, path: Path) -> Any:
     if not isinstance(raw.get(key), kind):
         raise UsageError(f"theme {path}: `{key}` is missing or not a {kind.__name__}", "see themes/dusk.toml")
     return raw[key]
-
-
-def _themes_directory() -> Path:
-    """Inside the wheel, or at the top of the source tree."""
-    inside = _PACKAGE / "_shipped" / "themes"
-    return inside if inside.is_dir() else _PACKAGE.parent / "themes"

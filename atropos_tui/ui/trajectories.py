@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import ClassVar
 
 from textual import work
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal
+from textual.widgets import Input
 
-from atropos_tui.errors import AtroposError
+from atropos_tui.errors import AtroposError, UsageError
+from atropos_tui.monitor.snapshot import GroupPage
+from atropos_tui.ui.exporting import clipboard_sequence, rollout_as_text, write_group
+from atropos_tui.ui.filter_language import Filter, parse_filter
 from atropos_tui.ui.keys import Scope, bindings, hint
 from atropos_tui.ui.moment import Moment
-from atropos_tui.ui.panes.group_list import FILTERS, GroupListPane
+from atropos_tui.ui.panes.group_list import ENDED_OUTCOMES, GroupListPane
 from atropos_tui.ui.panes.pane import Pane
 from atropos_tui.ui.panes.rollout import RolloutPane
 from atropos_tui.ui.run_screen import RunScreen
 
 _PAGE = 100
+# A filter that lets nothing through must not read a long run to its beginning.
+_MOST_LOOKED_AT = 5_000
 
 
 class TrajectoriesScreen(RunScreen):
@@ -31,8 +38,11 @@ class TrajectoriesScreen(RunScreen):
         hint("rollout.best", "rollout.worst", label="best, worst"),
         hint("rollout.view", label="messages, tokens"),
         hint("list.filter"),
+        hint("rollout.compare"),
         hint("show.help"),
         hint("app.back"),
+        hint("list.outcome"),
+        hint("group.copy"),
         hint("token.lens"),
         hint("token.least"),
         hint("token.previous", "token.next", label="token"),
@@ -47,6 +57,9 @@ class TrajectoriesScreen(RunScreen):
         with Horizontal(id="trajectories"):
             yield GroupListPane()
             yield RolloutPane()
+        bar = Input(id="filter", placeholder='score<0.5 outcome:skipped step>100 "text" -took>5', compact=True)
+        bar.cursor_blink = False
+        yield bar
 
     def on_mount(self) -> None:
         super().on_mount()
@@ -73,6 +86,9 @@ class TrajectoriesScreen(RunScreen):
         return self.rollout if self.rollout.has_focus else self.groups
 
     def back(self) -> bool:
+        if self.query_one(Input).display:
+            self._close_filter_bar()
+            return True
         if not self.rollout.has_focus:
             return False
         self.remove_class("-reading")
@@ -112,6 +128,12 @@ class TrajectoriesScreen(RunScreen):
     def action_worst_rollout(self) -> None:
         self.rollout.to_extreme(-1)
 
+    def action_compare(self) -> None:
+        self.rollout.compare()
+
+    def action_compare_with_next(self) -> None:
+        self.rollout.step_beside()
+
     def action_next_view(self) -> None:
         self.rollout.next_view()
 
@@ -125,10 +147,55 @@ class TrajectoriesScreen(RunScreen):
         self.rollout.to_least_likely()
 
     def action_next_outcome(self) -> None:
-        position = FILTERS.index(self.groups.outcome)
-        self.groups.outcome = FILTERS[(position + 1) % len(FILTERS)]
-        self.groups.cursor = 0
+        """Through the outcomes, and after the last one to all of them again."""
+        order = (None, *ENDED_OUTCOMES)
+        outcome = order[(order.index(self.groups.filter.outcome) + 1) % len(order)]
+        self._apply(parse_filter(f"outcome:{outcome}" if outcome else ""))
+
+    def action_filter(self) -> None:
+        bar = self.query_one(Input)
+        bar.value = self.groups.filter.text
+        bar.display = True
+        bar.focus()
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        try:
+            wanted = parse_filter(event.value)
+        except UsageError as error:
+            self.atropos.say(str(error), "error")
+            return
+        self._close_filter_bar()
+        self._apply(wanted)
+
+    def action_copy(self) -> None:
+        rollout = self.rollout
+        if not rollout.rollouts:
+            self.atropos.say("there is no rollout to copy", "warning")
+            return
+        try:
+            self.atropos.send_to_terminal(clipboard_sequence(rollout_as_text(rollout.rollouts[rollout.rollout])))
+        except UsageError as error:
+            self.atropos.say(str(error), "warning")
+            return
+        self.atropos.say("sent to the terminal's clipboard; some terminals ignore that, Y writes a file")
+
+    def action_write(self) -> None:
+        detail = self.rollout.detail
+        if detail is None:
+            self.atropos.say("there is no group to write", "warning")
+            return
+        try:
+            self.atropos.say(f"written to {write_group(detail, Path.cwd())}")
+        except UsageError as error:
+            self.atropos.say(str(error), "error")
+
+    def _apply(self, wanted: Filter) -> None:
+        self.groups.filter, self.groups.cursor = wanted, 0
         self._load_newest()
+
+    def _close_filter_bar(self) -> None:
+        self.query_one(Input).display = False
+        self.groups.focus()
 
     def _read(self) -> None:
         self.add_class("-reading")
@@ -146,10 +213,9 @@ class TrajectoriesScreen(RunScreen):
     async def _load_newest(self) -> None:
         groups = self.groups
         try:
-            groups.start(await self.atropos.source.groups(limit=_PAGE, outcome=groups.outcome or ""))
+            groups.start(await self._filtered_page(None))
         except (AtroposError, OSError) as error:
-            groups.failure = str(error)
-            groups.redraw()
+            groups.fail(str(error))
             return
         if self._wanted is not None:
             groups.select(self._wanted)
@@ -159,15 +225,21 @@ class TrajectoriesScreen(RunScreen):
 
     @work(exclusive=True, group="list")
     async def _load_older(self) -> None:
-        groups = self.groups
         try:
-            page = await self.atropos.source.groups(
-                older_than=groups.older_than, limit=_PAGE, outcome=groups.outcome or ""
-            )
+            self.groups.extend(await self._filtered_page(self.groups.older_than))
         except (AtroposError, OSError) as error:
             self.atropos.say(str(error), "error")
-            return
-        groups.extend(page)
+
+    async def _filtered_page(self, older_than: int | None) -> GroupPage:
+        """At least a page of groups that the filter lets through, unless too many others lie between them."""
+        wanted, found, looked_at = self.groups.filter, [], 0
+        while True:
+            page = await self.atropos.source.groups(older_than=older_than, limit=_PAGE, outcome=wanted.outcome or "")
+            found += [row for row in page.rows if wanted(row)]
+            looked_at += len(page.rows)
+            older_than = page.older_than
+            if older_than is None or len(found) >= _PAGE or looked_at >= _MOST_LOOKED_AT:
+                return GroupPage(tuple(found), older_than, page.total)
 
     @work(exclusive=True, group="group")
     async def _load_group(self, group_id: int) -> None:

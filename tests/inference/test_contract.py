@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from atropos_tui.errors import InferenceError
-from atropos_tui.inference import ServerManager, pool
+from atropos_tui.inference import ServerManager, health, pool
 from tests.inference.fake_inference_server import (
     Dialect,
     FakeServer,
@@ -39,6 +39,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pauses between attempts are cut, so that tests need not sit them out."""
     monkeypatch.setattr(pool, "FIRST_PAUSE", 0.01)
     monkeypatch.setattr(pool, "LONGEST_PAUSE", 0.05)
+    monkeypatch.setattr(health, "PROBE_INTERVAL", 0.05)
 
 
 async def chat(servers: ServerManager, **arguments: Any) -> Any:

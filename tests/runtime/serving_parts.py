@@ -1,4 +1,4 @@
-"""What the tests of serving share: a tokenizer made on the spot, an environment by script, a trajectory API at command."""
+"""What tests of serving share: a tokenizer made on the spot, a scripted environment, a trajectory API at command."""
 
 from __future__ import annotations
 
@@ -89,8 +89,8 @@ class ScriptedEnv(BaseEnv):
 
     name = "scripted"
 
-    def __init__(self, config: BaseEnvConfig, server_configs: Any = (), slurm: bool = False, testing: bool = False):
-        super().__init__(config, list(server_configs), slurm, testing)
+    def __init__(self, config: BaseEnvConfig, server_configs: Any, slurm: bool = False, testing: bool = False):
+        super().__init__(config, server_configs, slurm, testing)
         self.iter = 0
         self.items: Iterator[Any] | None = None
         self.script: Callable[[Any], Awaitable[Any]] = self.good

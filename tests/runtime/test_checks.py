@@ -50,7 +50,7 @@ class TestWhatGoesToTheTrainer:
 
     def test_empty_lists_stand_for_absent_fields(self) -> None:
         empty = {
-            "advantages": [],
+            "advantages": np.array([]),
             "ref_logprobs": [],
             "overrides": [],
             "images": [],

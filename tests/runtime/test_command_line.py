@@ -230,7 +230,13 @@ def test_unknown_keywords_of_a_config_are_ignored():
 
 def test_the_help_names_every_flag_with_its_default():
     text = help_text(environment())
-    for words in ("--env.group_size 6", "--env.format 'chat'", "--openai.base_url ''", "--slurm False", "--config FILE"):
+    for words in (
+        "--env.group_size 6",
+        "--env.format 'chat'",
+        "--openai.base_url ''",
+        "--slurm False",
+        "--config FILE",
+    ):
         assert words in text
 
 

@@ -6,9 +6,8 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from tests.runtime.serving_parts import FakeTrajectoryApi, ScriptedEnv, good_group, serving, until, watched
-
 from atropos_tui.ledger import EventStream, Outcome
+from tests.runtime.serving_parts import FakeTrajectoryApi, ScriptedEnv, good_group, serving, until, watched
 
 MakeEnv = Callable[..., ScriptedEnv]
 
@@ -276,6 +275,7 @@ async def test_an_environment_that_always_raises_eats_few_items(make_env: MakeEn
         raise KeyError("x")
 
     env.script = broken
+
     def told() -> list[str]:
         return [event.detail for event in seen.of("throttle_changed") if event.reason == "backing_off"]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import BatchEncoding
 
@@ -127,24 +127,23 @@ class TestAllTurns:
     def test_the_last_message_may_be_a_question(self) -> None:
         assert trained_text("chatml", [ASK, FOUR, ASK_MORE], train_on_all_assistant_turns=True) == ["4<|im_end|>\n"]
 
-    @unhurried
+    @settings(unhurried, max_examples=300)
     @given(
         template=st.sampled_from(sorted(set(TEMPLATES) - {"drops replies", "tools"})),
-        roles=st.lists(st.sampled_from(["system", "user", "assistant"]), min_size=1, max_size=6),
-        words=st.lists(st.sampled_from(["the", "\n", "an", " ", "x", "é", "<think>\nhm\n</think>\n\n"]), min_size=4),
+        roles=st.lists(st.sampled_from(["system", "user", "assistant"]), max_size=6),
+        openings=st.lists(
+            st.sampled_from(["", "the", "\n", " x", "é", "<think>\nhm\n</think>\n\n"]), min_size=6, max_size=6
+        ),
+        endings=st.lists(st.sampled_from([".", " an", "x", "\n", "é"]), min_size=6, max_size=6),
         all_turns=st.booleans(),
     )
     def test_every_reply_is_trained_on_and_no_question_is(
-        self, template: str, roles: list[str], words: list[str], all_turns: bool
+        self, template: str, roles: list[str], openings: list[str], endings: list[str], all_turns: bool
     ) -> None:
-        filler = "".join(words)
-        chat = [{"role": "user", "content": "start"}] + [
-            {
-                "role": role,
-                "content": f"{filler if role == 'assistant' else ''}{role}{number}{words[number % 4].strip()}.",
-            }
-            for number, role in enumerate(roles)
-        ]
+        chat = [{"role": "user", "content": "start"}]
+        for number, role in enumerate(roles):
+            opening = openings[number] if role == "assistant" else ""
+            chat.append({"role": role, "content": f"{opening}{role}{number}{endings[number]}"})
         chat.append({"role": "assistant", "content": "the end"})
         trained = "|".join(trained_text(template, chat, train_on_all_assistant_turns=all_turns))
         assert "the end" in trained

@@ -7,7 +7,15 @@ from collections.abc import Callable
 import pytest
 
 from atropos_tui.errors import UsageError
-from tests.runtime.serving_parts import FakeTrajectoryApi, RecordedEvents, ScriptedEnv, free_port, serving, until, watched
+from tests.runtime.serving_parts import (
+    FakeTrajectoryApi,
+    RecordedEvents,
+    ScriptedEnv,
+    free_port,
+    serving,
+    until,
+    watched,
+)
 
 MakeEnv = Callable[..., ScriptedEnv]
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from textual.notifications import SeverityLevel
 from textual.pilot import Pilot
 
 from atropos_tui.monitor.snapshot import RunSnapshot
@@ -13,7 +14,19 @@ from atropos_tui.ui.app import AtroposApp
 from atropos_tui.ui.quit import DETACH, STOP
 from tests.ui.recorded import RecordedSource, running
 
-MakeApp = Callable[..., AtroposApp]
+MakeApp = Callable[..., "ListenedApp"]
+
+
+class ListenedApp(AtroposApp):
+    """Keeps what it says; notes on the screen go away after a while."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.said: list[str] = []
+
+    def say(self, text: str, severity: SeverityLevel = "information") -> None:
+        self.said.append(text)
+        super().say(text, severity)
 
 
 @pytest.fixture(autouse=True)
@@ -27,10 +40,11 @@ def plain_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 def make_app() -> MakeApp:
     """An app that plays snapshots (by default a run in full swing), with the time standing still."""
 
-    def make(*snapshots: RunSnapshot, source: RecordedSource | None = None, **options: Any) -> AtroposApp:
+    def make(*snapshots: RunSnapshot, source: RecordedSource | None = None, **options: Any) -> ListenedApp:
         options.setdefault("on_quit", (STOP, DETACH))
         options.setdefault("clock", lambda: 0.0)
-        return AtroposApp(source or RecordedSource(*(snapshots or (running(),))), **options)
+        options.setdefault("theme", "dusk")
+        return ListenedApp(source or RecordedSource(*(snapshots or (running(),))), **options)
 
     return make
 

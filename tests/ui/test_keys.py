@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,11 +19,15 @@ from atropos_tui.ui.help import HelpScreen
 from atropos_tui.ui.keys import COMMANDS, Scope, commands
 from atropos_tui.ui.panes.group_list import GroupListPane
 from atropos_tui.ui.panes.pane import Pane
-from atropos_tui.ui.panes.rollout import RolloutPane, View
+from atropos_tui.ui.panes.rollout import RolloutPane
+from atropos_tui.ui.panes.scores import ScoresPane
 from atropos_tui.ui.quit import DETACH, QuitScreen
 from atropos_tui.ui.trajectories import TrajectoriesScreen
+from atropos_tui.ui.user_files import UserFiles
+from atropos_tui.ui.views.rollout_text import View
 from atropos_tui.ui.views.tokens import Lens
-from tests.ui.conftest import MakeApp, until
+from atropos_tui.ui.widgets.canvas import Canvas
+from tests.ui.conftest import ListenedApp, MakeApp, until
 from tests.ui.recorded import RecordedSource, crashed, paused, pausing, running
 
 
@@ -31,8 +37,8 @@ def header_text(app: AtroposApp) -> str:
     return "".join(segment.text for segment in header.render_line(0))
 
 
-def notes(app: AtroposApp) -> list[str]:
-    return [note.message for note in app._notifications]
+def painted(canvas: Canvas) -> list[str]:
+    return ["".join(segment.text for segment in canvas.render_line(y)) for y in range(canvas.size.height)]
 
 
 def focused_number(app: AtroposApp) -> int:
@@ -40,10 +46,10 @@ def focused_number(app: AtroposApp) -> int:
     return app.focused.number
 
 
-async def known(pilot: Pilot[Any]) -> AtroposApp:
+async def known(pilot: Pilot[Any]) -> ListenedApp:
     """Wait for the first snapshot."""
     app = pilot.app
-    assert isinstance(app, AtroposApp)
+    assert isinstance(app, ListenedApp)
     await until(pilot, lambda: app.moment.known)
     return app
 
@@ -91,7 +97,7 @@ class TestCommandsToTheRun:
             await known(pilot)
             await pilot.press(*keys)
             refusal = "read-only: this screen cannot change the run"
-            await until(pilot, lambda: notes(app) == [refusal] * len(keys))
+            await until(pilot, lambda: app.said == [refusal] * len(keys))
             assert source.commands == []
 
     async def test_a_command_that_makes_no_sense_now_is_refused_with_the_reason(self, make_app: MakeApp) -> None:
@@ -106,7 +112,7 @@ class TestCommandsToTheRun:
             source.play(crashed())
             await until(pilot, lambda: "crashed" in header_text(app))
             await pilot.press("p")
-            assert notes(app) == [
+            assert app.said == [
                 "it is not paused",
                 "a single group can be started while the run is paused: p first",
                 "it is paused already",
@@ -122,7 +128,7 @@ class TestCommandsToTheRun:
             source.break_off(AtroposError("gone"))
             await until(pilot, lambda: "disconnected" in header_text(app))
             await pilot.press("p")
-            await until(pilot, lambda: notes(app) == ["there is no connection to the run"])
+            await until(pilot, lambda: app.said == ["there is no connection to the run"])
 
     async def test_a_command_that_the_worker_refuses_shows_its_words_and_the_header_stops_waiting(
         self, make_app: MakeApp
@@ -135,7 +141,7 @@ class TestCommandsToTheRun:
         async with app.run_test() as pilot:
             await known(pilot)
             await pilot.press("p")
-            await until(pilot, lambda: notes(app) == ["the worker refused: [read-only]"])
+            await until(pilot, lambda: app.said == ["the worker refused: [read-only]"])
             assert app.moment.asked == ""
 
 
@@ -184,6 +190,21 @@ class TestDashboard:
                 await pilot.press(back)
                 assert app.screen.query_one("#rollout-queue").display
                 assert app.focused is pane
+
+    async def test_w_shortens_the_window_of_the_trend(self, make_app: MakeApp) -> None:
+        app = make_app()
+        async with app.run_test(size=(120, 40)) as pilot:
+            await known(pilot)
+            scores = app.screen.query_one(ScoresPane)
+
+            def axis() -> str:
+                return next(line for line in painted(scores) if " ago" in line)
+
+            assert "12m ago" in axis()
+            await pilot.press("w", "w")
+            assert "9m ago" in axis()
+            await pilot.press("w")
+            assert "1m ago" in axis()
 
     async def test_zoomed_a_digit_changes_to_the_other_pane(self, make_app: MakeApp) -> None:
         app = make_app()
@@ -246,8 +267,7 @@ class TestScreens:
             await known(pilot)
             await pilot.press("question_mark")
             await until(pilot, lambda: isinstance(app.screen, HelpScreen))
-            page = app.screen.query_one("#help")
-            text = "\n".join("".join(s.text for s in page.render_line(y)) for y in range(page.size.height))
+            text = "\n".join(painted(app.screen.query_one("#help", Canvas)))
             for command in commands(DashboardScreen.SCOPES):
                 assert command.help in text
             await pilot.press("escape")
@@ -312,7 +332,7 @@ class TestLeaving:
 
 
 class TestTrajectories:
-    async def opened(self, pilot: Pilot[Any]) -> tuple[AtroposApp, GroupListPane, RolloutPane]:
+    async def opened(self, pilot: Pilot[Any]) -> tuple[ListenedApp, GroupListPane, RolloutPane]:
         app = await known(pilot)
         await pilot.press("t")
         await until(pilot, lambda: isinstance(app.screen, TrajectoriesScreen))
@@ -378,6 +398,54 @@ class TestTrajectories:
             await pilot.press("f", "f")
             await until(pilot, lambda: groups.groups and {row.outcome for row in groups.groups} == {Outcome.SKIPPED})
 
+    async def test_slash_filters_by_the_filter_language(self, make_app: MakeApp) -> None:
+        async with make_app().run_test(size=(120, 40)) as pilot:
+            app, groups, _ = await self.opened(pilot)
+            await pilot.press("slash", *"split:all_b", "enter")
+            await until(pilot, lambda: groups.groups and {row.split for row in groups.groups} == {"all_best"})
+            await until(pilot, lambda: app.focused is groups)
+
+    async def test_a_filter_that_cannot_be_read_says_why_and_stays_open(self, make_app: MakeApp) -> None:
+        async with make_app().run_test(size=(120, 40)) as pilot:
+            app, groups, _ = await self.opened(pilot)
+            await pilot.press("slash", *"scroe:1", "enter")
+            await until(pilot, lambda: "there is no field 'scroe'" in "".join(app.said))
+            assert app.screen.query_one("#filter").display
+            await pilot.press("escape")
+            await until(pilot, lambda: app.focused is groups)
+            assert groups.filter.text == ""
+
+    async def test_c_compares_with_the_best_from_the_first_difference_on(self, make_app: MakeApp) -> None:
+        async with make_app().run_test(size=(120, 40)) as pilot:
+            _, groups, rollout = await self.opened(pilot)
+            await pilot.press("N")
+            await until(pilot, lambda: len(rollout.rollouts) == 8)
+            scores = groups.groups[1].scores
+            await pilot.press("w", "c")
+            assert rollout.beside is not None
+            assert scores[rollout.beside] == max(scores)
+            one, other = rollout.rollouts[rollout.rollout].tokens, rollout.rollouts[rollout.beside].tokens
+            assert one[: rollout.token] == other[: rollout.token]
+            assert one[rollout.token] != other[rollout.token]
+            await pilot.press("C", "c")
+            assert rollout.beside is None
+
+    async def test_y_copies_and_capital_y_writes_a_file(
+        self, make_app: MakeApp, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        monkeypatch.chdir(tmp_path)
+        async with make_app().run_test(size=(120, 40)) as pilot:
+            app, _, rollout = await self.opened(pilot)
+            sent: list[str] = []
+            monkeypatch.setattr(app, "send_to_terminal", sent.append)
+            await pilot.press("y")
+            assert app.said == ["there is no rollout to copy"]
+            await pilot.press("N")
+            await until(pilot, lambda: len(rollout.rollouts) == 8)
+            await pilot.press("y", "Y")
+            assert sent[0].startswith("\x1b]52;c;")
+            assert os.listdir(tmp_path) == ["group-1386.json"]
+
     async def test_older_pages_load_when_the_cursor_nears_the_end(self, make_app: MakeApp) -> None:
         async with make_app().run_test(size=(120, 40)) as pilot:
             _, groups, _ = await self.opened(pilot)
@@ -434,10 +502,10 @@ class TestTheTable:
 
     async def test_a_keymap_gives_a_command_other_keys(self, make_app: MakeApp) -> None:
         source = RecordedSource(running())
-        app = make_app(source=source)
+        app = make_app(source=source, user_files=UserFiles(keymap={"run.pause": "o"}))
         async with app.run_test() as pilot:
             await known(pilot)
-            app.set_keymap({"run.pause": "o"})
+            assert painted(app.screen.query_one("#footer", Canvas))[0].startswith(" o pause")
             await pilot.press("p")
             await pilot.pause()
             assert source.commands == []

@@ -94,6 +94,21 @@ def test_the_tokens_of_a_rollout_under_each_lens(snap_compare: SnapCompare, make
     assert snap_compare(make_app(), terminal_size=MiddleLayout, run_before=pressing(*keys))
 
 
+def test_two_rollouts_beside_each_other(snap_compare: SnapCompare, make_app: MakeApp) -> None:
+    keys = ("t", "j", "enter", "w", "c", "v")
+    assert snap_compare(make_app(), terminal_size=WideLayout, run_before=pressing(*keys))
+
+
+def test_a_filter_being_written(snap_compare: SnapCompare, make_app: MakeApp) -> None:
+    keys = ("t", "slash", *"split:all_b", "enter", "slash")
+    assert snap_compare(make_app(), terminal_size=SmallLayout, run_before=pressing(*keys))
+
+
+@pytest.mark.parametrize("theme", ["midnight", "terminal"])
+def test_the_dashboard_in_the_other_themes(snap_compare: SnapCompare, make_app: MakeApp, theme: str) -> None:
+    assert snap_compare(make_app(theme=theme), terminal_size=MiddleLayout, run_before=pressing())
+
+
 def test_a_group_that_failed_shows_its_traceback(snap_compare: SnapCompare, make_app: MakeApp) -> None:
     assert snap_compare(make_app(), terminal_size=SmallLayout, run_before=pressing("t", "enter"))
 

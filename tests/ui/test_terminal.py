@@ -147,6 +147,16 @@ def test_a_finished_run_costs_no_byte_and_a_busy_one_few() -> None:
         assert idle.read(1.5) == b""
 
 
+def test_no_color_leaves_the_terminal_its_own_colours(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    with Terminal("running") as terminal:
+        terminal.until_shown("Trainer sends")
+        terminal.until_quiet()
+        cells = [cell for row in terminal.screen.buffer.values() for cell in row.values()]
+        assert {(cell.fg, cell.bg) for cell in cells} == {("default", "default")}
+        assert any(cell.reverse for cell in cells)
+
+
 @pytest.mark.parametrize("cut", [1, *range(4, 11)])
 def test_mouse_reports_are_taken_out_wherever_they_are_cut(cut: int) -> None:
     without_reports = x10_filter()

@@ -8,9 +8,12 @@ import pytest
 from textual.color import Color
 
 from atropos_tui.errors import UsageError
+from atropos_tui.ui.ink import Ground, Ink, Span
 from atropos_tui.ui.themes import DEFAULT_THEME, load_theme, shipped_themes
+from tests.ui.conftest import MakeApp
 
 THEMES = shipped_themes()
+COLOURED = [name for name, theme in THEMES.items() if not theme.ansi]
 
 
 def contrast(one: str, other: str) -> float:
@@ -30,7 +33,7 @@ def test_a_dark_and_a_light_theme_are_shipped_and_the_default_comes_first() -> N
     assert {theme.dark for theme in THEMES.values()} == {True, False}
 
 
-@pytest.mark.parametrize("name", THEMES)
+@pytest.mark.parametrize("name", COLOURED)
 @pytest.mark.parametrize(
     ("ink", "least"), [("text", 7), ("dim", 4.4), ("accent", 4.4), ("good", 4), ("warn", 4), ("bad", 4)]
 )
@@ -39,11 +42,52 @@ def test_text_is_legible_on_its_background(name: str, ink: str, least: float) ->
     assert contrast(getattr(colors, ink), colors.background) >= least
 
 
-@pytest.mark.parametrize("name", THEMES)
+@pytest.mark.parametrize("name", COLOURED)
 def test_text_is_legible_on_the_line_of_the_cursor_and_on_an_alarm(name: str) -> None:
     colors = THEMES[name].colors
     assert contrast(colors.text, colors.selected) >= 7
     assert contrast(colors.text, colors.alarm) >= 7
+
+
+@pytest.mark.parametrize(
+    ("environment", "theme"),
+    [
+        ({"TERM": "xterm-256color"}, "dusk"),
+        ({"TERM": "screen-256color"}, "dusk"),
+        ({"TERM": "linux", "COLORTERM": "truecolor"}, "dusk"),
+        ({"TERM": "linux"}, "terminal"),
+        ({"TERM": "xterm"}, "terminal"),
+        ({"TERM": "xterm-256color", "NO_COLOR": "1"}, "terminal"),
+    ],
+)
+def test_a_terminal_of_few_colours_keeps_its_own(
+    monkeypatch: pytest.MonkeyPatch, make_app: MakeApp, environment: dict[str, str], theme: str
+) -> None:
+    monkeypatch.delenv("COLORTERM", raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert make_app(theme="").theme == theme
+
+
+def test_the_high_contrast_theme_deserves_its_name() -> None:
+    colors = THEMES["midnight"].colors
+    assert contrast(colors.text, colors.background) == 21
+    assert min(contrast(color, colors.background) for color in (colors.dim, colors.accent, colors.warn, colors.bad)) > 7
+
+
+def test_without_colours_meaning_stays_in_bold_dim_and_reverse() -> None:
+    theme = THEMES["terminal"]
+
+    def attributes(span: Span) -> tuple[bool | None, ...]:
+        style = theme.segment(span, None).style
+        assert style is not None
+        return style.bold, style.dim, style.reverse
+
+    assert attributes(Span("x")) == (False, False, False)
+    assert attributes(Span("x", Ink.DIM)) == (False, True, False)
+    assert attributes(Span("x", Ink.TEXT, bold=True)) == (True, False, False)
+    for ground in (Ground.SELECTED, Ground.CURSOR, Ground.ALARM):
+        assert attributes(Span("x", Ink.DIM, ground=ground)) == (False, False, True)
 
 
 @pytest.mark.parametrize(

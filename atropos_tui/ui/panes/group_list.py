@@ -5,13 +5,14 @@ from __future__ import annotations
 from atropos_tui.ledger.outcomes import OPEN_OUTCOMES, Outcome
 from atropos_tui.monitor.snapshot import EndedRow, GroupPage
 from atropos_tui.ui import formatting
-from atropos_tui.ui.ink import Ink, Line, Span, dim, faint, strong
+from atropos_tui.ui.filter_language import Filter
+from atropos_tui.ui.ink import Ink, Line, Span, clip, dim, faint, strong
 from atropos_tui.ui.panes.pane import Pane, waiting
 from atropos_tui.ui.panes.skipped import OUTCOME_INKS, outcome_glyph, score_words, short_reason
 from atropos_tui.ui.text_safety import visible
 from atropos_tui.ui.widgets.table import Column, Table
 
-FILTERS: tuple[Outcome | None, ...] = (None, *(outcome for outcome in Outcome if outcome not in OPEN_OUTCOMES))
+ENDED_OUTCOMES = tuple(outcome for outcome in Outcome if outcome not in OPEN_OUTCOMES)
 
 _COLUMNS = (
     Column("group", 5, right=True),
@@ -32,10 +33,10 @@ class GroupListPane(Pane):
     def __init__(self) -> None:
         super().__init__()
         self.groups: list[EndedRow] = []
-        self.total = 0
+        self.filter = Filter()
         self.older_than: int | None = None
-        self.outcome: Outcome | None = None
         self.failure = ""
+        self._total = 0
         self._ended_when_loaded = 0
 
     @property
@@ -48,7 +49,7 @@ class GroupListPane(Pane):
 
     @property
     def newer(self) -> int:
-        """How many groups of this filter ended since the list was loaded."""
+        """How many groups ended since the list was loaded (of the filter's outcome, where it has one)."""
         return max(0, self._ended - self._ended_when_loaded)
 
     @property
@@ -57,35 +58,38 @@ class GroupListPane(Pane):
         return self.older_than is not None and self.cursor > self.rows - self.size.height
 
     def start(self, page: GroupPage) -> None:
-        """The newest page."""
+        """The newest groups that the filter lets through."""
         self.groups = list(page.rows)
         self._ended_when_loaded = self._ended
         self._take(page)
 
     def extend(self, page: GroupPage) -> None:
-        """The page after those there are."""
+        """The groups after those there are."""
         self.groups.extend(page.rows)
         self._take(page)
 
-    def select(self, group_id: int) -> bool:
-        """Put the cursor on a group; False when it is not among those loaded."""
-        for index, row in enumerate(self.groups):
-            if row.group_id == group_id:
-                self.cursor = index
-                self.redraw()
-                return True
-        return False
+    def fail(self, why: str) -> None:
+        """The list could not be loaded."""
+        self.groups, self.failure = [], why
+        self.redraw()
+
+    def select(self, group_id: int) -> None:
+        """Put the cursor on a group, if it is among those loaded."""
+        self.cursor = next((i for i, row in enumerate(self.groups) if row.group_id == group_id), self.cursor)
+        self.redraw()
 
     def numbers(self, room: int) -> Line:
-        del room
-        shown = "all outcomes" if self.outcome is None else formatting.words(self.outcome)
-        return Line(dim(f"{shown} "), strong(formatting.count(self.total)))
+        if not self.filter.text:
+            return Line(dim("all "), strong(formatting.count(self._total)))
+        more = "+" if self.older_than is not None else ""
+        found = Line(strong(f"{formatting.count(self.rows)}{more}"))
+        return Line(Span(clip(visible(self.filter.text), room - found.width - 1), Ink.ACCENT), " ") + found
 
     def body(self, width: int, height: int) -> list[Line]:
         if self.failure:
             return [Line(Span(visible(self.failure), Ink.BAD))]
         if not self.groups:
-            return [waiting("no group has ended yet" if self.outcome is None else "no group with this outcome")]
+            return [waiting("no group is like that" if self.filter.text else "no group has ended yet")]
         head = [Line(Span("↑ ", Ink.ACCENT), dim(f"{self.newer} newer · g g"))] if self.newer else []
         table = Table(_COLUMNS, [self._row(row) for row in self.groups], cursor=self.cursor)
         return head + table.lines(width, height - len(head))
@@ -93,11 +97,11 @@ class GroupListPane(Pane):
     @property
     def _ended(self) -> int:
         by_outcome = self.moment.snapshot.ledger.by_outcome
-        counted = [self.outcome] if self.outcome else [outcome for outcome in FILTERS if outcome]
+        counted = [self.filter.outcome] if self.filter.outcome else ENDED_OUTCOMES
         return sum(by_outcome.get(outcome, 0) for outcome in counted)
 
     def _take(self, page: GroupPage) -> None:
-        self.total = page.total
+        self._total = page.total
         self.older_than = page.older_than
         self.failure = ""
         self.cursor = max(0, min(self.cursor, self.rows - 1))

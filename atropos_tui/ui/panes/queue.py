@@ -20,16 +20,21 @@ _NORMAL_THROTTLES = frozenset({ThrottleReason.MAX_NUM_WORKERS, ThrottleReason.PA
 
 _STAGE_WORDS: dict[str, str] = {Stage.POSTPROCESSING: "postproc."}
 
-_COLUMNS = (
-    Column("group", 5, right=True),
-    Column("item", 16, grows=True),
-    Column("stage", 10, rank=2),
-    Column("done", _GAUGE_WIDTH + 5),
-    Column("tokens", 6, right=True, rank=3),
-    Column("calls", 5, right=True, rank=4),
-    Column("server", 6, right=True, rank=5),
-    Column("age", 4, right=True),
-)
+_NARROW = 50
+
+
+def _columns(width: int) -> tuple[Column, ...]:
+    """On narrow screens the item gives way before the age does."""
+    return (
+        Column("group", 5, right=True),
+        Column("item", 11 if width < _NARROW else 16, grows=True),
+        Column("stage", 10, rank=2),
+        Column("done", _GAUGE_WIDTH + 5),
+        Column("tokens", 6, right=True, rank=3),
+        Column("calls", 5, right=True, rank=4),
+        Column("server", 6, right=True, rank=5),
+        Column("age", 4, right=True),
+    )
 
 
 class QueuePane(Pane):
@@ -55,7 +60,8 @@ class QueuePane(Pane):
             return [*head, Line(), waiting(self._why_empty())]
         if height >= 12:
             head.append(Line())
-        table = Table(_COLUMNS, [self._row(row) for row in self.queue.rows], cursor=self.shown_cursor)
+        rows = [self._row(row) for row in self.queue.rows]
+        table = Table(_columns(width), rows, cursor=self.shown_cursor, gap=1 if width < _NARROW else 2)
         return head + table.lines(width, height - len(head))
 
     def _throttle(self, width: int) -> Line:

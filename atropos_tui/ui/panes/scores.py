@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from atropos_tui.monitor.snapshot import ScoresSection
+import math
+
+from atropos_tui.monitor.snapshot import ScoresSection, TrendPoint
 from atropos_tui.ui import formatting
 from atropos_tui.ui.ink import Ink, Line, Span, dim, join_that_fit, spread, strong
 from atropos_tui.ui.panes.pane import Pane, waiting
@@ -13,9 +15,17 @@ from atropos_tui.ui.widgets.trend import GUTTER, Sample, trend
 _HIGH_ZERO_ADVANTAGE = 0.5
 
 
+# How much of the past the trend shows, in seconds.
+WINDOWS = (math.inf, 3_600.0, 600.0, 120.0)
+
+
 class ScoresPane(Pane):
     number = 2
     title = "Scores"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._window = WINDOWS[0]
 
     @property
     def scores(self) -> ScoresSection:
@@ -51,8 +61,18 @@ class ScoresPane(Pane):
     def _top(self) -> float:
         return self.scores.edges[-1] if self.scores.edges else self.scores.high
 
+    def next_window(self) -> None:
+        """From the whole run to shorter and shorter pasts, and back."""
+        self._window = WINDOWS[(WINDOWS.index(self._window) + 1) % len(WINDOWS)]
+        self.redraw()
+
+    @property
+    def _points(self) -> list[TrendPoint]:
+        """The part of the trend that is asked for."""
+        return [point for point in self.scores.trend if self.moment.since(point.at) <= self._window]
+
     def _samples(self) -> list[Sample]:
-        return [Sample(point.mean, point.low, point.high) for point in self.scores.trend]
+        return [Sample(point.mean, point.low, point.high) for point in self._points]
 
     def _histogram(self, width: int, height: int) -> list[Line]:
         return histogram(self.scores.edges, self.scores.bins, self.scores.spikes, width, height)
@@ -71,8 +91,8 @@ class ScoresPane(Pane):
         return join_that_fit(parts, width, " · ")
 
     def _time_axis(self, width: int) -> Line:
-        trend_points = self.scores.trend
-        started = self.moment.since(trend_points[0].at) if trend_points else 0.0
+        points = self._points
+        started = self.moment.since(points[0].at) if points else 0.0
         left = Line(dim(f"{formatting.age(started)} ago"))
         right = Line(dim("now" if not self.moment.ended else "end"))
         return Line(" " * GUTTER) + spread(left, right, width - GUTTER)

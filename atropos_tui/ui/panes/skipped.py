@@ -32,8 +32,8 @@ _REASON_COLUMNS = (
 _RECENT_COLUMNS = (
     Column("group", 6, right=True),
     Column("why", 9),
-    Column("scores", 9, rank=1),
-    Column("item", 8, grows=True, rank=2),
+    Column("scores", 9, rank=2),
+    Column("item", 8, grows=True, rank=1),
     Column("age", 4, right=True),
 )
 

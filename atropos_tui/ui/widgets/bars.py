@@ -39,7 +39,7 @@ def split_bar(parts: Sequence[tuple[float, Ink]], width: int) -> Line:
     while sum(cells) < width:
         owed = [weight / total * width - have for (weight, _), have in zip(parts, cells, strict=True)]
         cells[owed.index(max(owed))] += 1
-    return Line(*(Span("█" * have, ink) for (_, ink), have in zip(parts, cells, strict=True)))
+    return Line(*(Span("━" * have, ink) for (_, ink), have in zip(parts, cells, strict=True)))
 
 
 def columns(values: Sequence[float], width: int, height: int, ink: Ink = Ink.CHART) -> list[Line]:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from itertools import zip_longest
+from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
-from rich.segment import Segment
+from rich.color import Color
 from textual import events
 from textual.geometry import Region
 from textual.strip import Strip
 from textual.widget import Widget
 
 from atropos_tui.ui.ink import Line, Span
-from atropos_tui.ui.themes import Theme
+
+if TYPE_CHECKING:
+    from atropos_tui.ui.app import AtroposApp
 
 # Moving the cursor and setting a style costs about as many bytes as this many cells.
 _GAP = 12
@@ -30,6 +33,7 @@ class Canvas(Widget):
         super().__init__(id=id, classes=classes)
         self._painted: list[Line] = []
         self._strips: dict[int, Strip] = {}
+        self._background: Color | None = None
 
     def draw(self, width: int, height: int) -> list[Line]:
         """The lines to show on `width` × `height` cells; missing ones are blank, surplus ones are left out."""
@@ -55,6 +59,7 @@ class Canvas(Widget):
         """Draw again although the lines may be equal: their colours or the size changed."""
         self._painted = []
         self._strips.clear()
+        self._background = self.rich_style.bgcolor
         self.redraw()
 
     def render_line(self, y: int) -> Strip:
@@ -74,17 +79,16 @@ class Canvas(Widget):
             self.redraw_all()
 
     @property
-    def look(self) -> Theme:
-        """The theme whose colours the lines get."""
+    def atropos(self) -> AtroposApp:
+        """The app, for its theme and its keys."""
         from atropos_tui.ui.app import AtroposApp  # the app imports its widgets
 
-        app = self.app
-        assert isinstance(app, AtroposApp)
-        return app.look
+        assert isinstance(self.app, AtroposApp)
+        return self.app
 
     def _strip(self, line: Line) -> Strip:
-        style, background = self.look.style, self.rich_style.bgcolor
-        return Strip([Segment(span.text, style(span, background)) for span in line.spans], line.width)
+        segment = self.atropos.look.segment
+        return Strip([segment(span, self._background) for span in line.spans], line.width)
 
 
 def _changed_regions(y: int, old: Line | None, new: Line | None, width: int) -> list[Region]:

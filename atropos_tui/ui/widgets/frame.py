@@ -9,21 +9,24 @@ FRAME_HEIGHT = 2
 
 
 def framed(body: list[Line], width: int, height: int, *, title: Line, numbers: Line, focused: bool) -> list[Line]:
-    """`body` in a frame of `width` × `height` cells: one blank column at either side inside of it."""
+    """`body` in a frame of `width` × `height` cells: one blank column at either side inside of it.
+
+    The focus shows by a mark too, not by colour alone.
+    """
     edge = Ink.ACCENT if focused else Ink.FAINT
     inner = width - FRAME_WIDTH
     rows = [line.fit(inner) for line in body[: height - FRAME_HEIGHT]]
     rows += [Line().fit(inner)] * (height - FRAME_HEIGHT - len(rows))
     left, right = Line(Span("│ ", edge)), Line(Span(" │", edge))
     return [
-        _top_edge(width, edge, title, numbers),
+        _top_edge(width, edge, title, numbers, corner="╭▸" if focused else "╭─"),
         *(left + row + right for row in rows),
         Line(Span("╰" + "─" * (width - 2) + "╯", edge)),
     ]
 
 
-def _top_edge(width: int, edge: Ink, title: Line, numbers: Line) -> Line:
-    head = Line(Span("╭─ ", edge)) + title + Line(" ")
+def _top_edge(width: int, edge: Ink, title: Line, numbers: Line, corner: str) -> Line:
+    head = Line(Span(f"{corner} ", edge)) + title + Line(" ")
     tail = Line(" ") + numbers + Line(Span(" ─╮", edge)) if numbers.spans else Line(Span("─╮", edge))
     if head.width + tail.width > width:
         tail = Line(Span("─╮", edge))
