@@ -117,7 +117,7 @@ class Delivery:
             raise ContractError("groups can only be sent while the environment serves", "pass do_send_to_api=False")
         flight.hand_over()
         try:
-            await self.destination.submit(checked, flight.group_id, self._env.curr_step)
+            await self.destination.submit(checked, flight.group_id, flight.step)
         except Exception:
             flight.take_back()
             raise
