@@ -117,10 +117,11 @@ class ReverseEnv(BaseEnv):
 
 
 def score(text: str, reply: str) -> float:
-    """The share of places at which the reply has the right letter, from 0 to 1; too long and too short both cost."""
-    wanted = text[::-1]
-    right = sum(letter == other for letter, other in zip(wanted, reply.strip(), strict=False))
-    return right / max(len(wanted), len(reply.strip()))
+    """The share of places with the right letter, from 0 to 1; half of it when the reply has another length."""
+    wanted, said = text[::-1], reply.strip()
+    right = sum(letter == other for letter, other in zip(wanted, said, strict=False))
+    share = right / max(len(wanted), len(said))
+    return share if len(said) == len(wanted) else share / 2
 
 
 if __name__ == "__main__":
