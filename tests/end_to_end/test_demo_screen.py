@@ -35,6 +35,10 @@ class Terminal:
             pass
         return any(text in line for line in self._screen.display)
 
+    @property
+    def picture(self) -> str:
+        return "\n".join(line.rstrip() for line in self._screen.display)
+
     def press(self, keys: str) -> None:
         self.child.send(keys)
 
@@ -47,7 +51,10 @@ def terminal(processes: MarkedProcesses) -> Iterator[Terminal]:
 
 
 def wait_for_screen(terminal: Terminal, *texts: str) -> None:
-    wait_until(lambda: all(terminal.shows(text) for text in texts), within=90.0)
+    try:
+        wait_until(lambda: all(terminal.shows(text) for text in texts), within=90.0)
+    except AssertionError:
+        pytest.fail(f"the screen never showed {texts}:\n{terminal.picture}")
 
 
 def test_keys_pause_resume_open_a_group_and_quit(terminal: Terminal, processes: MarkedProcesses) -> None:
