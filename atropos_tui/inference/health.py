@@ -51,7 +51,7 @@ class HealthWatch:
     def start(self) -> None:
         """Begin to watch, unless somebody does."""
         with self._lock:
-            if self._thread is None and not self._closing:
+            if not self._closing and (self._thread is None or not self._thread.is_alive()):
                 self._thread = threading.Thread(
                     target=lambda: asyncio.run(self._watch()), name="inference-health", daemon=True
                 )

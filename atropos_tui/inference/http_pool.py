@@ -24,9 +24,9 @@ CONNECT_TIMEOUT = 10.0
 Origin: TypeAlias = tuple[str, str, int]
 
 
-def new_http_client(seconds: float) -> httpx.AsyncClient:
-    """A client for the running loop; `seconds` for an answer, fewer for a connection."""
-    timeouts = httpx.Timeout(seconds, connect=min(seconds, CONNECT_TIMEOUT), pool=None)
+def new_http_client(seconds: float | None) -> httpx.AsyncClient:
+    """A client for the running loop; `seconds` for an answer, None for any time."""
+    timeouts = httpx.Timeout(seconds, connect=CONNECT_TIMEOUT)
     # Only httpx's own transport knows the proxies that the environment names.
     transport = None if getproxies() else ConnectionPool()
     return httpx.AsyncClient(transport=transport, timeout=timeouts, follow_redirects=True)

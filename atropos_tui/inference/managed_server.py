@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
+import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from atropos_tui.errors import InferenceError
@@ -29,14 +29,16 @@ if TYPE_CHECKING:
     from openai.types import Completion
     from openai.types.chat import ChatCompletion
 
+logger = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True, slots=True)
 class _Sampled:
     """One choice: its sequence, what the caller gets to read, and why it ended."""
 
     node: SequenceNode
+    turn: Turn
     text: str
-    end_of_turn: str
     reason: RawFinishReason
 
 
@@ -58,7 +60,13 @@ class ManagedServer:
         preserve_think_blocks: bool = True,
     ) -> None:
         self.server = server
-        self.tokenizer = tokenizer or getattr(server, "tokenizer", None) or load_tokenizer(server.config)
+        if tokenizer is None:
+            tokenizer = getattr(server, "tokenizer", None)
+        self.tokenizer = load_tokenizer(server.config) if tokenizer is None else tokenizer
+        # Kept, because transformers works them out anew whenever it is asked.
+        self._special_ids = frozenset(
+            [*getattr(self.tokenizer, "all_special_ids", ()), getattr(self.tokenizer, "eos_token_id", None)]
+        )
         self.track_tree = track_tree
         self._tool_parser_name = tool_parser
         self._preserve_think_blocks = preserve_think_blocks
@@ -75,24 +83,24 @@ class ManagedServer:
         messages = plain_messages(kwargs.pop("messages", None) or [])
         tools, tool_choice = kwargs.pop("tools", None), kwargs.pop("tool_choice", None)
         if tools and not self._tool_parser_name:
-            warnings.warn("tools are left out: this managed server has no tool_parser", stacklevel=2)
+            logger.warning("tools are left out of the prompt: no tool_parser is set")
             tools = None
-        sampled, usage = await self._sample(self._convert_messages_to_prompt(messages, tools), kwargs, bool(tools))
+        prompt, base = self._prompt_of(messages, tools)
+        sampled, usage = await self._sample(prompt, base, kwargs, keep_special=bool(tools))
         choices = []
         for index, choice in enumerate(sampled):
             reads_calls = bool(tools) and tool_choice != "none"
             content, calls = self._read_calls(choice.text) if reads_calls else (choice.text, [])
             reason = "tool_calls" if calls else openai_finish_reason(choice.reason)
             reply = {"role": "assistant", "content": content, "tool_calls": calls}
-            seen = choice.node.turn
-            assert seen is not None
-            choice.node.seen_as(Turn(seen.text, seen.end_of_turn, (*messages, reply)))
+            choice.node.seen_as(replace(choice.turn, messages=(*messages, reply)))
             choices.append(chat_choice(index, content, reason, calls))
         return chat_completion(self.server.config.model_name, choices, usage)
 
     async def completion(self, **kwargs: Any) -> Completion:
         """Completion of `prompt` with OpenAI's arguments. Raises InferenceError."""
-        sampled, usage = await self._sample(kwargs.pop("prompt", ""), kwargs)
+        prompt = kwargs.pop("prompt", "")
+        sampled, usage = await self._sample(prompt, self._find_extending_node(prompt), kwargs)
         return text_completion(
             self.server.config.model_name,
             [choice.text for choice in sampled],
@@ -112,8 +120,8 @@ class ManagedServer:
 
     def render(self, messages: Sequence[Any], tools: Sequence[Any] | None = None) -> tuple[str, list[int]]:
         """The prompt of a chat as it would be sent now: its text and its ids."""
-        prompt = self._convert_messages_to_prompt(plain_messages(messages), tools)
-        return prompt, self._compute_input_ids(prompt, self._find_extending_node(prompt))
+        prompt, base = self._prompt_of(plain_messages(messages), tools)
+        return prompt, self._compute_input_ids(prompt, base)
 
     def get_state(self) -> dict[str, Any]:
         """`{"nodes": [SequenceNode]}`, or `{"sequences": {text: SequenceNode}, "tree": the same}` with `track_tree`.
@@ -128,14 +136,18 @@ class ManagedServer:
         self.sequences.clear()
         self._outgrown.clear()
 
-    def _convert_messages_to_prompt(self, messages: Sequence[Any], tools: Sequence[Any] | None = None) -> str:
-        """The prompt text of a chat, in which the longest beginning that was sampled here stands as it was sampled."""
+    def _prompt_of(
+        self, messages: Sequence[Any], tools: Sequence[Any] | None = None
+    ) -> tuple[str, SequenceNode | None]:
+        """The prompt text of a chat, in which the longest beginning that was sampled here stands as it was sampled, and
+        the sequence that this beginning is."""
         template = ChatTemplate(self.tokenizer, self._preserve_think_blocks, self._tool_parser_name is not None)
         for node, turn in self._turns_of(messages):
             continued = template.continued(node.full_text, turn, messages, tools)
             if continued is not None:
-                return continued
-        return template.render(messages, tools)
+                return continued, node
+        text = template.render(messages, tools)
+        return text, self._find_extending_node(text)
 
     def _turns_of(self, messages: Sequence[Any]) -> list[tuple[SequenceNode, Turn]]:
         """The tracked sequences that a chat goes on from, longest first."""
@@ -149,11 +161,13 @@ class ManagedServer:
         return [*self.current_nodes, *self._outgrown]
 
     def _find_extending_node(self, input_text: str) -> SequenceNode | None:
-        """The longest tracked sequence that the prompt text goes on from, with or without its special tokens."""
+        """The longest tracked sequence that a prompt text goes on from, with or without its special tokens."""
         best, longest = None, 0
         for node in self._tracked():
+            # A sequence with an empty reply reads as its prompt, which may be asked again or lead elsewhere.
+            shortest = node.turn.prompt_length if node.turn else 0
             for text in (node.full_text, node.turn.text if node.turn else ""):
-                if len(text) > longest and input_text.startswith(text):
+                if len(text) > max(longest, shortest) and input_text.startswith(text):
                     best, longest = node, len(text)
         return best
 
@@ -169,10 +183,9 @@ class ManagedServer:
         return extending_node.tokens + (self.tokenizer.encode(rest, add_special_tokens=False) if rest else [])
 
     async def _sample(
-        self, prompt: str, arguments: dict[str, Any], keep_special: bool = False
+        self, prompt: str, base: SequenceNode | None, arguments: dict[str, Any], keep_special: bool = False
     ) -> tuple[list[_Sampled], Any]:
         """Sample, check and track; the choices with their sequences, and the usage."""
-        base = self._find_extending_node(prompt)
         ids = self._compute_input_ids(prompt, base)
         model = self.server.config.model_name
         answer = await self.server.tokens_and_logprobs_completion(
@@ -180,8 +193,7 @@ class ManagedServer:
         )
         told_ids, output_tokens, output_logprobs, reasons = answer
         if list(told_ids) != ids:
-            raise InferenceError(f"{self.server.config.model_name} completed another prompt than it was sent",
-                                 kind="misaligned")  # fmt: skip
+            raise InferenceError(f"{model} completed another prompt than it was sent", kind="misaligned")
         versions = weight_versions_of(answer)
         sampled = []
         for tokens, logprobs, reason, version in zip(output_tokens, output_logprobs, reasons, versions, strict=True):
@@ -212,7 +224,8 @@ class ManagedServer:
             None if self.track_tree else base, ids, tokens, logprobs,
             full_text=prompt + self._decode(said) + end_of_turn, metadata=metadata,
         )  # fmt: skip
-        return _Sampled(node.seen_as(Turn(prompt + text, end_of_turn)), text, end_of_turn, reason)
+        turn = Turn(prompt + text, len(prompt), end_of_turn)
+        return _Sampled(node.seen_as(turn), turn, text, reason)
 
     def _remember(self, base: SequenceNode | None, nodes: Sequence[SequenceNode]) -> None:
         """Track new sequences: the first takes the place of the one it goes on from, the others come after all."""
@@ -229,9 +242,8 @@ class ManagedServer:
 
     def _split_end_of_turn(self, tokens: Sequence[int]) -> tuple[list[int], list[int]]:
         """What was said, and the special tokens that end it."""
-        special = {*getattr(self.tokenizer, "all_special_ids", ()), getattr(self.tokenizer, "eos_token_id", None)}
         length = len(tokens)
-        while length and tokens[length - 1] in special:
+        while length and tokens[length - 1] in self._special_ids:
             length -= 1
         return list(tokens[:length]), list(tokens[length:])
 

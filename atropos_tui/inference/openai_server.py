@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 
-from atropos_tui.inference.failures import RequestError, from_status, from_transport, malformed, timed_out
+from atropos_tui.inference.failures import RequestError, from_status, from_transport, malformed
 from atropos_tui.inference.results import TokenCompletion
 from atropos_tui.inference.server import APIServer
 
@@ -46,7 +46,7 @@ class OpenAIRoutes(APIServer):
         except openai.APIStatusError as error:
             raise from_status(url, error.status_code, error.response.text, error.response.headers) from error
         except openai.APIConnectionError as error:
-            raise _network_failure(url, error, self.config.timeout) from error
+            raise _network_failure(url, error) from error
         except (openai.APIError, ValueError) as error:
             raise malformed(url, f"with something that cannot be read ({error})") from error
         # The package does not check what it parsed, and hands on a page of HTML as a string.
@@ -86,9 +86,9 @@ def _known_arguments(resource: Any, arguments: dict[str, Any]) -> dict[str, Any]
     return {**kept, "extra_body": {**extra, **(kept.get("extra_body") or {})}}
 
 
-def _network_failure(url: str, error: Exception, timeout: float) -> RequestError:
+def _network_failure(url: str, error: Exception) -> RequestError:
     """What lies under the package's own connection error."""
     cause: BaseException | None = error
     while cause is not None and not isinstance(cause, httpx.HTTPError | httpx.InvalidURL):
         cause = cause.__cause__
-    return from_transport(url, cause) if cause is not None else timed_out(url, timeout)
+    return from_transport(url, cause or httpx.TransportError(str(error)))

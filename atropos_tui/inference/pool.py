@@ -185,7 +185,8 @@ class ServerPool:
 
     def _expire(self, now: float) -> None:
         def error(servers: tuple[Any, ...], waited: float) -> InferenceError:
-            return InferenceError(f"{_down(servers)} (waited {waited:g} s)", kind="unhealthy")
+            fault = f"{_down(servers)} (waited {waited:g} s)"
+            return InferenceError(fault, "start one or correct its base_url", kind="unhealthy")
 
         self.queue.expire(now, error)
 

@@ -14,7 +14,6 @@ from atropos_tui.inference.transport import Transport
 if TYPE_CHECKING:
     from openai.types.chat import ChatCompletion
 
-PROXY_TIMEOUT = 1200.0
 PASSED_ON = ("max_tokens", "temperature", "n", "stop", "tools", "tool_choice")
 
 
@@ -71,7 +70,7 @@ class ProxyManagedServer:
 @asynccontextmanager
 async def proxy_session(proxy_url: str, base_url: str | None, tool_parser: str) -> AsyncIterator[ProxyManagedServer]:
     """A new session, on the server of this `base_url` or on the one the proxy chooses. Raises InferenceError."""
-    transport = Transport(proxy_url, None, PROXY_TIMEOUT)
+    transport = Transport(proxy_url, None)
     try:
         session = await transport.post_json(
             f"{transport.base_url}/sessions/create", {"tool_parser": tool_parser, "base_url": base_url}

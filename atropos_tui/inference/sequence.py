@@ -16,10 +16,12 @@ NOT_SAMPLED = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """How the caller saw a sequence: `text` without special tokens, the `messages` of a chat with the reply as the
-    last, and the `end_of_turn` that the model sampled, such as `<|im_end|>`; empty when it was cut off."""
+    """How the caller saw a sequence: `text` without special tokens, of which the first `prompt_length` characters are
+    the prompt; the `end_of_turn` that the model sampled, such as `<|im_end|>`, empty when it was cut off; and the
+    `messages` of a chat with the reply as the last."""
 
     text: str
+    prompt_length: int
     end_of_turn: str
     messages: tuple[Mapping[str, Any], ...] = ()
 

@@ -42,7 +42,7 @@ class APIServer(ABC):
         self.attempts_list: deque[int] = deque(maxlen=config.rolling_buffer_length)
         self.eval_request_timings: deque[float] = deque(maxlen=config.rolling_buffer_length)
         self.eval_attempts_list: deque[int] = deque(maxlen=config.rolling_buffer_length)
-        self.transport = Transport(config.base_url, config.api_key, config.timeout)
+        self.transport = Transport(config.base_url, config.api_key)
         self.pool = ServerPool([self])
 
     async def chat_completion(self, **kwargs: Any) -> ChatCompletion:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import logging
 import os
-import warnings
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, cast
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 SERVER_CLASSES: dict[str, type[APIServer]] = {
     "openai": OpenAIServer, "trl": TrlVllmServer, "sglang": SGLangServer, "vllm": VLLMServer,
 }  # fmt: skip
+
+logger = logging.getLogger(__name__)
 
 
 class ServerManager:
@@ -185,7 +187,7 @@ class ServerManager:
                 "server_type vllm or sglang, or, for evaluation only, set ATROPOS_ALLOW_DUMMY_MANAGED_SERVER=1 to get "
                 "placeholders that nothing can be trained on"
             )
-        warnings.warn("managed_server() on an OpenAI server: tokens and logprobs are placeholders", stacklevel=4)
+        logger.warning("managed_server() on an OpenAI server: tokens and logprobs are placeholders")
         return DummyManagedServer(server, tokenizer)
 
     @asynccontextmanager

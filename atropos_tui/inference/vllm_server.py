@@ -56,7 +56,8 @@ class VLLMServer(ModelTokenizer, OpenAIRoutes):
         try:
             answer = await self.transport.post_json(self._generate_url, body)
         except RequestError as failure:
-            if self._is_stock is None and failure.kind in ("http_404", "http_405"):
+            # Others may have asked at the same time and found out first.
+            if self._is_stock is not False and failure.kind in ("http_404", "http_405"):
                 self._is_stock = True
                 return None
             raise

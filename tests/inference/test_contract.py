@@ -130,6 +130,12 @@ async def test_stock_vllm_is_found_out_with_one_request_and_remembered() -> None
         assert len(fake.requests) == 3
 
 
+async def test_stock_vllm_is_found_out_by_many_at_once() -> None:
+    async with FakeServer("stock_vllm") as fake, managing(fake) as servers:
+        await asyncio.gather(*(tokens(servers) for _ in range(20)))
+        assert len(fake.bodies("/v1/completions")) == 20
+
+
 @pytest.mark.parametrize(("kind", "ask"), ASK)
 async def test_a_400_is_not_tried_again_and_carries_the_servers_own_words(kind: Dialect, ask: Ask) -> None:
     async with FakeServer(kind) as fake:

@@ -162,6 +162,21 @@ async def test_concurrent_turns_from_one_reply_make_two_sequences() -> None:
     assert all(trained(node)[:6] == samples[0].tokens for node in nodes)
 
 
+@pytest.mark.parametrize("ended", [True, False])
+async def test_a_prompt_asked_again_is_sampled_anew_even_after_an_empty_reply(ended: bool) -> None:
+    tokenizer = small_tokenizer()
+    samples = [said(tokenizer, "", ended=ended), said(tokenizer, "hello")]
+    async with tracking(tokenizer, samples=samples) as (fake, managed):
+        for _ in range(2):
+            await managed.chat_completion(messages=HELLO)
+        for _ in range(2):
+            await managed.completion(prompt="Say: ")
+        nodes = list(managed.current_nodes)
+    assert sent(fake)[0] == sent(fake)[1]
+    assert sent(fake)[2] == sent(fake)[3]
+    assert [trained(node) for node in nodes] == [sample.tokens for sample in samples] * 2
+
+
 async def test_an_edited_reply_begins_a_sequence_of_its_own() -> None:
     tokenizer = small_tokenizer()
     async with tracking(tokenizer, samples=[said(tokenizer, "hello"), said(tokenizer, "b")]) as (_, managed):

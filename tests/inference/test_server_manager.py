@@ -155,7 +155,6 @@ async def test_a_dedicated_server_does_not_wait_for_itself() -> None:
         assert servers.servers[0].sem.reserved == 0
 
 
-@pytest.mark.filterwarnings("ignore:managed_server")
 async def test_a_managed_server_on_openai_needs_leave(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ATROPOS_ALLOW_DUMMY_MANAGED_SERVER", raising=False)
     async with FakeServer("openai") as fake, managing(fake) as servers:
