@@ -3,34 +3,22 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
-import socket
+import contextlib
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from atropos_tui.child import announce_ready, end_with_parent
 from atropos_tui.errors import UsageError
 from atropos_tui.http_server import HttpServer, bind_tcp, url_of
 from atropos_tui.trajectory_api.app import Settings, create_app
+from atropos_tui.trajectory_api.flushing import FlushingProtocol
 from atropos_tui.trajectory_api.guard import is_loopback, read_token
 
 JOURNAL_NAME = "trajectory_api.sqlite"
-
-
-class FlushingProtocol(HttpToolsProtocol):
-    """Sends at once, and waits before each piece of an answer until all before it is with the operating system.
-
-    Only so does the application learn whether a batch has really left.
-    """
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
-        transport.set_write_buffer_limits(high=0)
-        # An answer is two small writes; without this the second would wait 40 ms for the first to be acknowledged.
-        transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+# Seconds that an idle connection stays open: trainers ask once a step.
+KEEP_ALIVE = 75
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -55,7 +43,11 @@ def _serve(arguments: argparse.Namespace) -> int:
         sys.stderr.write(f"trajectory API at {url}\n")
 
     end_with_parent(arguments.lifeline_fd)
-    HttpServer(app, on_ready=on_ready, http=FlushingProtocol).run_on(listener)
+    server = HttpServer(app, on_ready=on_ready, http=FlushingProtocol, timeout_keep_alive=KEEP_ALIVE)
+    # Both signals are ordinary ends; uvicorn raises them once more when it has shut down.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    with contextlib.suppress(KeyboardInterrupt):
+        server.run_on(listener)
     return 0
 
 

@@ -86,9 +86,10 @@ class Deflater:
 def deflate(group: QueuedGroup, *, hurried: bool = False) -> None:
     """Replace the group's text by its deflated form, unless it left meanwhile. Safe from any thread."""
     stored = group.stored
-    deflated = stored.deflate(hurried=hurried)
-    if group.stored is stored:
-        group.stored = deflated
+    if stored.size and not stored.deflated:
+        deflated = stored.deflate(hurried=hurried)
+        if group.stored is stored:
+            group.stored = deflated
 
 
 def _return_free_memory() -> None:

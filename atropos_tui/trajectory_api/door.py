@@ -30,8 +30,6 @@ _PER_SEQUENCE: Final = ("scores", "messages", "overrides", "distill_token_ids", 
 _FREE_FORM: Final = ("messages", "generation_params", "overrides", "group_overrides", "images")
 _REQUIRED: Final = ("tokens", "masks", "scores")
 _MOST_PROBLEMS: Final = 20
-
-
 _LIST: Final = TypeAdapter(list[ScoredData])
 
 

@@ -11,10 +11,8 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from atropos_tui.trajectory_api import wire
-from atropos_tui.trajectory_api.deflating import deflate
 from atropos_tui.trajectory_api.door import read_group, read_groups
-from atropos_tui.trajectory_api.group import QueuedGroup
-from atropos_tui.trajectory_api.http import TEXT, Answer, Request, json_answer
+from atropos_tui.trajectory_api.http import TEXT, Answer, Request, Settle, json_answer
 from atropos_tui.trajectory_api.inflating import inflate
 from atropos_tui.trajectory_api.intake import GroupReader, Intake
 from atropos_tui.trajectory_api.request_errors import BadBodyError, UnknownEnvironmentError, problem
@@ -30,7 +28,7 @@ _NO_EXAMPLE = Answer(
     b'{"tokens":[],"masks":[],"scores":[],"advantages":[],"ref_logprobs":[],"generation_params":[],'
     b'"inference_logprobs":[],"messages":[],"images":[]}'
 )
-_BEGIN, _BETWEEN, _END = (StoredJson.plain(text).in_plain_blocks() for text in (b'{"batch":[', b",", b"]}"))
+_COMMA = StoredJson.plain(b",").in_plain_blocks()
 
 
 class Endpoints:
@@ -61,10 +59,9 @@ class Endpoints:
     async def health(self, _: Request) -> Answer:
         return json_answer(wire.Health())
 
-    # For trainers
-
     async def register(self, request: Request) -> Answer:
-        self._run.register(await self._model(request, self._registration))
+        settings = await self._model(request, self._registration)
+        self._run.register(wire.Registration(**settings.model_dump()))
         return Answer(b'{"uuid":%d}' % uuid.uuid4().int)
 
     async def info(self, _: Request) -> Answer:
@@ -89,21 +86,29 @@ class Endpoints:
         batch = self._run.take_batch()
         if batch is None:
             return _NO_BATCH
+
+        def settle(arrived: bool) -> None:
+            if arrived:
+                self._run.delivered(batch)
+            else:
+                self._run.put_back(batch)
+
         try:
-            return await self._batch_answer(batch, request.accepts_gzip)
+            texts = [group.stored for group in batch]
+            return await self._stored_answer(b'{"batch":[', texts, b"]}", request.accepts_gzip, settle)
         except BaseException:
             self._run.put_back(batch)
             raise
 
-    async def latest_example(self, _: Request) -> Answer:
-        return _NO_EXAMPLE if self._run.latest is None else Answer(self._run.latest.text())
+    async def latest_example(self, request: Request) -> Answer:
+        if self._run.latest is None:
+            return _NO_EXAMPLE
+        return await self._stored_answer(b"", [self._run.latest], b"", request.accepts_gzip)
 
     async def reset_data(self, _: Request) -> Answer:
         self._run.reset()
         self._intake.forget()
         return Answer(b"Reset successful", media_type=TEXT)
-
-    # For environments
 
     async def register_env(self, request: Request) -> Answer:
         return json_answer(self._run.register_environment(await self._model(request, wire.RegisterEnv)))
@@ -138,26 +143,21 @@ class Endpoints:
         )
         return json_answer(answer, without_nulls=True)
 
-    # Parts
-
-    async def _batch_answer(self, batch: list[QueuedGroup], as_gzip: bool) -> Answer:
-        def settle(arrived: bool) -> None:
-            if arrived:
-                self._run.delivered(batch)
-            else:
-                self._run.put_back(batch)
-
-        if as_gzip:
-            if not all(group.stored.deflated for group in batch):
-                await self._off_loop(_deflate_all, batch)
-            parts = [_BEGIN]
-            for group in batch:
-                parts += (group.stored, _BETWEEN)
-            parts[-1] = _END
-            headers = ((b"content-encoding", b"gzip"), (b"vary", b"Accept-Encoding"))
-            return Answer(gzip_of(parts), headers=headers, settle=settle)
-        texts = await self._off_loop(_texts_of, batch)
-        return Answer([b'{"batch":[', b",".join(texts), b"]}"], settle=settle)
+    async def _stored_answer(
+        self, before: bytes, texts: list[StoredJson], after: bytes, as_gzip: bool, settle: Settle | None = None
+    ) -> Answer:
+        """An answer of stored texts with commas between them, without inflating or deflating what need not be."""
+        if not as_gzip:
+            plain = await self._off_loop(_texts_of, texts)
+            return Answer([before, b",".join(plain), after], settle=settle)
+        if not all(text.deflated for text in texts):
+            texts = await self._off_loop(_deflated, texts)
+        parts = [StoredJson.plain(before).in_plain_blocks()]
+        for text in texts:
+            parts += (text, _COMMA)
+        parts[-1] = StoredJson.plain(after).in_plain_blocks()
+        headers = ((b"content-encoding", b"gzip"), (b"vary", b"Accept-Encoding"))
+        return Answer(gzip_of(parts), headers=headers, settle=settle)
 
     async def _off_loop(self, work: Callable[..., Any], *arguments: Any) -> Any:
         return await asyncio.get_running_loop().run_in_executor(self._workers, work, *arguments)
@@ -180,10 +180,9 @@ def valid(validate: Callable[[], M]) -> M:
         raise BadBodyError(problems) from error
 
 
-def _deflate_all(batch: list[QueuedGroup]) -> None:
-    for group in batch:
-        deflate(group)
+def _deflated(texts: list[StoredJson]) -> list[StoredJson]:
+    return [text.deflate() for text in texts]
 
 
-def _texts_of(batch: list[QueuedGroup]) -> list[bytes]:
-    return [group.stored.text() for group in batch]
+def _texts_of(texts: list[StoredJson]) -> list[bytes]:
+    return [text.text() for text in texts]

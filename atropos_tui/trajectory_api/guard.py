@@ -16,7 +16,7 @@ OPEN_TO_ALL = frozenset({"/health"})
 
 
 class Guard:
-    """Checks each request. Without a token it only keeps out web pages of other origins.
+    """Checks each request. Without a token it only keeps out foreign web pages.
 
     The token comes as `Authorization: Bearer TOKEN`, or as the password of Basic authentication, so that clients which
     know nothing of tokens can use a URL like `http://any:TOKEN@host:8000`.
@@ -29,9 +29,13 @@ class Guard:
         """Raises RequestError: 401 without the right token, 403 for a request that a foreign web page made."""
         if request.path in OPEN_TO_ALL:
             return
-        if request.headers.get(b"sec-fetch-site", b"none") not in (b"none", b"same-origin"):
+        site = request.headers.get(b"sec-fetch-site")
+        if site not in (None, b"none", b"same-origin"):
             raise RequestError(403, "web pages of other origins may not use this server")
         if self._token is None:
+            # A foreign name that leads to loopback is how a web page pretends to be of this origin (DNS rebinding).
+            if site is not None and not is_loopback(_host_in(request.headers.get(b"host", b""))):
+                raise RequestError(403, "browsers may use this server by its loopback address only")
             return
         if not hmac.compare_digest(_token_in(request.headers.get(b"authorization", b"")), self._token):
             raise RequestError(401, "this server wants a token", "send it as 'Authorization: Bearer TOKEN'")
@@ -47,6 +51,12 @@ def _token_in(authorization: bytes) -> bytes:
         except binascii.Error:
             return b""
     return b""
+
+
+def _host_in(header: bytes) -> str:
+    """The name or address of a Host header, without the port."""
+    host = header.decode("latin-1")
+    return host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
 
 
 def is_loopback(host: str) -> bool:

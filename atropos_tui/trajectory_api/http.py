@@ -21,6 +21,8 @@ Scope: TypeAlias = MutableMapping[str, Any]
 Message: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[Message]]
 Send: TypeAlias = Callable[[Message], Awaitable[None]]
+# Called once an answer has been sent, with whether all of it went out to the client.
+Settle: TypeAlias = Callable[[bool], None]
 
 JSON = b"application/json"
 TEXT = b"text/plain; charset=utf-8"
@@ -33,13 +35,13 @@ PIECE = 256 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One HTTP answer. `settle`, if given, is called once with whether all of it went out to the client."""
+    """One HTTP answer; one with `settle` is watched while it is sent."""
 
     body: bytes | list[bytes | memoryview] = b""
     status: int = 200
     media_type: bytes = JSON
     headers: tuple[tuple[bytes, bytes], ...] = ()
-    settle: Callable[[bool], None] | None = None
+    settle: Settle | None = None
 
 
 class Request:
@@ -143,7 +145,7 @@ async def send_answer(answer: Answer, request: Request, send: Send) -> None:
         await send(start)
         for piece in _merged(pieces):
             await send({"type": "http.response.body", "body": piece, "more_body": True})
-        # An empty piece is sent only when all before it has left our buffers (see server.FlushingProtocol).
+        # An empty piece is sent only when all before it has left our buffers (see flushing.py).
         await send({"type": "http.response.body", "body": b"", "more_body": True})
         arrived = not await request.client_is_gone()
         await send({"type": "http.response.body", "body": b""})

@@ -14,7 +14,7 @@ from atropos_tui.trajectory_api.queue import GroupQueue
 from atropos_tui.trajectory_api.run import TrainingRun
 from atropos_tui.trajectory_api.wire import Registration
 
-_MOST_READY_BATCHES = 32
+_MOST_READY_BATCHES = 8
 
 
 class TrainerView(BaseModel):
@@ -75,7 +75,7 @@ class BufferView(BaseModel):
 
 
 class BatchesView(BaseModel):
-    """`ready` is how many whole batches the queue holds, counted up to 32; `in_delivery` are being sent now."""
+    """`ready` is how many whole batches the queue holds, counted up to 8; `in_delivery` are being sent now."""
 
     batch_size: int
     ready: int

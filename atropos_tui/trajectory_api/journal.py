@@ -12,10 +12,10 @@ import logging
 import queue
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import orjson
 
@@ -58,9 +58,9 @@ class JournalledRun:
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """Statements of one transaction. With `done` somebody waits for it; without, it is tried until it holds."""
+    """What belongs together in the file. With `done` somebody waits for it; without, it is tried until it holds."""
 
-    statements: tuple[tuple[str, tuple[Any, ...]], ...]
+    apply: Callable[[sqlite3.Connection], object]
     done: asyncio.Future[None] | None = None
 
 
@@ -76,17 +76,16 @@ class Journal:
         self._writing = False
         self.trouble = ""
 
-    # Reading, before the first change
-
     def run(self) -> JournalledRun:
         values = dict(self._connection.execute("SELECT name, value FROM run"))
         registration = values.get("registration")
+        (newest,) = self._connection.execute("SELECT max(number) FROM groups").fetchone()
         rows = self._connection.execute("SELECT row FROM environments ORDER BY env_id")
         return JournalledRun(
             registration=Registration.model_validate_json(registration) if registration else None,
             started=values.get("started") == "1",
             step=int(values.get("step", "0")),
-            last_number=int(values.get("last_number", "0")),
+            last_number=max(int(values.get("newest_delivered", "0")), newest or 0),
             environments=[Environment(**orjson.loads(row)) for (row,) in rows],
         )
 
@@ -103,59 +102,49 @@ class Journal:
         """The idempotency keys that were accepted, oldest first."""
         return (key for (key,) in self._connection.execute("SELECT key FROM keys ORDER BY number"))
 
-    # Writing
-
-    async def keep(self, groups: Iterable[QueuedGroup]) -> None:
+    async def keep(self, groups: Sequence[QueuedGroup]) -> None:
         """Write accepted groups; returns when they are in the file. Raises RequestError (503) when they cannot be."""
-        statements: list[tuple[str, tuple[Any, ...]]] = []
-        for group in groups:
-            scores = orjson.dumps(
-                [group.scores.mean, group.scores.low, group.scores.high, group.scores.spread]
-            ).decode()
-            row = (group.number, group.env_id, group.sequences, group.tokens, scores, group.received_at, group.key)
-            queued = group.place is Place.QUEUED
-            statements.append(
-                ("INSERT INTO groups VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", (*row, queued, group.stored.text()))
-            )
-            statements.append(_set("last_number", str(group.number)))
-            if group.key:
-                statements.append(("INSERT OR REPLACE INTO keys VALUES (?, ?)", (group.key, group.number)))
         done = asyncio.get_running_loop().create_future()
-        self._put(_Change(tuple(statements), done))
+        self._put(_Change(partial(_insert_groups, groups=groups), done))
         try:
             await done
         except sqlite3.Error as error:
-            raise RequestError(
-                503, f"the journal {self.path} cannot be written: {error}", "send again later"
-            ) from error
+            fault = f"the journal {self.path} cannot be written: {error}"
+            raise RequestError(503, fault, "send again later") from error
 
     def entered(self, groups: Iterable[QueuedGroup]) -> None:
         """Note that groups are in the queue."""
-        self._later(*(("UPDATE groups SET queued = 1 WHERE number = ?", (group.number,)) for group in groups))
+        numbers = [(group.number,) for group in groups]
+        self._later(lambda file: file.executemany("UPDATE groups SET queued = 1 WHERE number = ?", numbers))
 
     def delivered(self, groups: Iterable[QueuedGroup], step: int) -> None:
-        groups = list(groups)
-        forgotten = max(group.number for group in groups) - KEYS_REMEMBERED
-        self._later(
-            *(("DELETE FROM groups WHERE number = ?", (group.number,)) for group in groups),
-            ("DELETE FROM keys WHERE number <= ?", (forgotten,)),
-            _set("step", str(step)),
-        )
+        numbers = [(group.number,) for group in groups]
+        newest = max(numbers)[0]
+
+        def forget(file: sqlite3.Connection) -> None:
+            file.executemany("DELETE FROM groups WHERE number = ?", numbers)
+            file.execute("DELETE FROM keys WHERE number <= ?", (newest - KEYS_REMEMBERED,))
+            _set(file, step=step, newest_delivered=newest)
+
+        self._later(forget)
 
     def registered(self, registration: Registration, step: int) -> None:
-        self._later(_set("registration", registration.model_dump_json()), _set("step", str(step)))
+        text = registration.model_dump_json()
+        self._later(lambda file: _set(file, registration=text, step=step))
 
     def started(self) -> None:
-        self._later(_set("started", "1"))
+        self._later(lambda file: _set(file, started=1))
 
     def environment(self, row: Environment) -> None:
-        self._later(
-            ("INSERT OR REPLACE INTO environments VALUES (?, ?)", (row.env_id, orjson.dumps(asdict(row)).decode()))
-        )
+        values = (row.env_id, orjson.dumps(asdict(row)).decode())
+        self._later(lambda file: file.execute("INSERT OR REPLACE INTO environments VALUES (?, ?)", values))
 
     def reset(self) -> None:
-        tables = ("run", "environments", "groups", "keys")
-        self._later(*((f"DELETE FROM {table}", ()) for table in tables))
+        def empty(file: sqlite3.Connection) -> None:
+            for table in ("run", "environments", "groups", "keys"):
+                file.execute(f"DELETE FROM {table}")
+
+        self._later(empty)
 
     def close(self) -> None:
         """Write what still waits, and close the file."""
@@ -164,11 +153,8 @@ class Journal:
             self._thread.join()
         self._connection.close()
 
-    # The thread
-
-    def _later(self, *statements: tuple[str, tuple[Any, ...]]) -> None:
-        if statements:
-            self._put(_Change(statements))
+    def _later(self, apply: Callable[[sqlite3.Connection], object]) -> None:
+        self._put(_Change(apply))
 
     def _put(self, change: _Change) -> None:
         if not self._writing:
@@ -201,35 +187,47 @@ class Journal:
             with self._connection:
                 self._connection.execute("BEGIN")
                 for change in changes:
-                    for statement, parameters in change.statements:
-                        self._connection.execute(statement, parameters)
+                    change.apply(self._connection)
         except sqlite3.Error as error:
             self.trouble = str(error)
             logger.error("the journal %s cannot be written: %s", self.path, error)
-            _resolve(changes, error)
+            _settle(changes, error)
             return [change for change in changes if change.done is None]
         self.trouble = ""
-        _resolve(changes, None)
+        _settle(changes, None)
         return []
 
 
-def _resolve(changes: list[_Change], error: Exception | None) -> None:
-    for change in changes:
-        if change.done is not None:
-            change.done.get_loop().call_soon_threadsafe(_settle, change.done, error)
+def _insert_groups(file: sqlite3.Connection, groups: Sequence[QueuedGroup]) -> None:
+    for group in groups:
+        scores = orjson.dumps([group.scores.mean, group.scores.low, group.scores.high, group.scores.spread]).decode()
+        about = (group.number, group.env_id, group.sequences, group.tokens, scores, group.received_at, group.key)
+        row = (*about, group.place is Place.QUEUED, group.stored.text())
+        file.execute("INSERT INTO groups VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
+        if group.key:
+            file.execute("INSERT OR REPLACE INTO keys VALUES (?, ?)", (group.key, group.number))
 
 
-def _settle(done: asyncio.Future[None], error: Exception | None) -> None:
-    if done.done():
-        return
-    if error is None:
-        done.set_result(None)
-    else:
-        done.set_exception(error)
+def _set(file: sqlite3.Connection, **values: str | int) -> None:
+    rows = [(name, str(value)) for name, value in values.items()]
+    file.executemany("INSERT OR REPLACE INTO run VALUES (?, ?)", rows)
 
 
-def _set(name: str, value: str) -> tuple[str, tuple[Any, ...]]:
-    return "INSERT OR REPLACE INTO run VALUES (?, ?)", (name, value)
+def _settle(changes: list[_Change], error: Exception | None) -> None:
+    """Tell whoever waits, on the loop where it waits."""
+    waiting = [change.done for change in changes if change.done is not None]
+    if waiting:
+        waiting[0].get_loop().call_soon_threadsafe(_settle_on_loop, waiting, error)
+
+
+def _settle_on_loop(waiting: list[asyncio.Future[None]], error: Exception | None) -> None:
+    for done in waiting:
+        if done.done():
+            continue
+        if error is None:
+            done.set_result(None)
+        else:
+            done.set_exception(error)
 
 
 def _open(path: Path) -> sqlite3.Connection:

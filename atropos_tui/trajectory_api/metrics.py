@@ -23,7 +23,7 @@ def _gauges(now: Inspection) -> Iterator[str]:
     yield from _family("queue_sequences", "gauge", "sequences that wait for a batch", [("", now.queue.sequences)])
     yield from _family("queue_oldest_seconds", "gauge", "age of the oldest queued group", [("", now.queue.oldest_age)])
     yield from _family("queue_bytes", "gauge", "memory of the queued groups, estimated", [("", now.queue.bytes)])
-    yield from _family("batches_ready", "gauge", "whole batches in the queue, up to 32", [("", now.batches.ready)])
+    yield from _family("batches_ready", "gauge", "whole batches in the queue, up to 8", [("", now.batches.ready)])
     yield from _family("batches_in_delivery", "gauge", "batches that are being sent", [("", now.batches.in_delivery)])
     yield from _family("warnings", "gauge", "warnings that /inspect shows", [("", len(now.warnings))])
 

@@ -13,6 +13,7 @@ from pydantic import BaseModel, TypeAdapter
 from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
 from atropos_tui.trajectory_api.http import Handler
+from atropos_tui.trajectory_api.intake import LONGEST_KEY
 from atropos_tui.trajectory_api.wire import EnvIdentifier
 
 TITLE = "Trajectory API"
@@ -20,13 +21,21 @@ _REFERENCE = "#/components/schemas/{model}"
 
 Schema: TypeAlias = dict[str, Any]
 
+_KEY: Schema = {
+    "name": "Idempotency-Key",
+    "in": "header",
+    "required": False,
+    "description": "names what the request brings, so that it may be sent again when its answer got lost",
+    "schema": {"type": "string", "maxLength": LONGEST_KEY},
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Route:
     """One endpoint. `answer` is the model of its JSON, or None for plain text; several models mean any of them.
 
-    `body` is the model of its JSON body, or a list type of one; `query` that of its query parameters. `errors` gives
-    the statuses that it may refuse with, and why.
+    `body` is the model of its JSON body, or of the entries of a list with `many`; `query` that of its query parameters.
+    `keyed` says that it honours an Idempotency-Key. `errors` are the statuses that it may refuse with, and why.
     """
 
     method: str
@@ -37,6 +46,7 @@ class Route:
     body: type[BaseModel] | None = None
     many: bool = False
     query: type[BaseModel] | None = None
+    keyed: bool = False
     errors: tuple[tuple[int, str], ...] = ()
 
 
@@ -120,9 +130,8 @@ def _operation(route: Route, references: dict[type[BaseModel], Schema]) -> Schem
             "required": route.query is None,
             "content": {"application/json": {"schema": schema}},
         }
-    if route.query is not None:
-        operation["parameters"] = list(_parameters(route.query))
-    return operation
+    parameters = [*(_parameters(route.query) if route.query else ()), *([_KEY] if route.keyed else ())]
+    return operation | ({"parameters": parameters} if parameters else {})
 
 
 def _parameters(query: type[BaseModel]) -> Iterable[Schema]:

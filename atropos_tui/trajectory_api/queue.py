@@ -75,11 +75,11 @@ class GroupQueue:
         """Return groups that were taken to the places they had."""
         for group in groups:
             line = self._waiting.setdefault((group.env_id, group.sequences), deque())
-            newer = []
+            older = []
             while line and line[0].number < group.number:
-                newer.append(line.popleft())
+                older.append(line.popleft())
             line.appendleft(group)
-            line.extendleft(reversed(newer))
+            line.extendleft(reversed(older))
 
     def _pop(self, kind: Kind) -> QueuedGroup:
         line = self._waiting[kind]

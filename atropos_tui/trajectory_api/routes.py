@@ -31,10 +31,10 @@ def routes_of(endpoints: Endpoints, inspect: InspectEndpoints) -> list[Route]:
     """Every route but those of the description itself."""
     scored = (*_BODY_ERRORS, _INVALID, _UNKNOWN)
     return [
-        Route("POST", "/scored_data", endpoints.scored_data, "Send one scored group (Idempotency-Key honoured)",
-              wire.Accepted, wire.ScoredData, errors=scored),
+        Route("POST", "/scored_data", endpoints.scored_data, "Send one scored group",
+              wire.Accepted, wire.ScoredData, keyed=True, errors=scored),
         Route("POST", "/scored_data_list", endpoints.scored_data_list, "Send several scored groups",
-              wire.ListAccepted, wire.ScoredData, many=True, errors=scored),
+              wire.ListAccepted, wire.ScoredData, many=True, keyed=True, errors=scored),
         Route("GET", "/batch", endpoints.batch, "Take the next batch; null while none can be made", wire.Batch),
         Route("POST", "/register", endpoints.register, "Register a trainer, or its new settings",
               wire.Registered, wire.Registration, errors=(_UNFIT, _INVALID)),

@@ -103,8 +103,6 @@ class TrainingRun:
     def has_trainer(self) -> bool:
         return self.registration is not None
 
-    # Registration
-
     def register(self, registration: Registration) -> None:
         """Apply a trainer's settings. Raises RequestError (409) when the environments here cannot fill a batch."""
         if registration == self.registration:
@@ -141,9 +139,6 @@ class TrainingRun:
             num_steps=self.registration.num_steps,
         )
 
-    def _row_for(self, request: RegisterEnv) -> Environment:
-        return self.environments.register(request)
-
     def disconnect(self, env_id: int) -> None:
         """Raises UnknownEnvironmentError."""
         row = self.known(env_id)
@@ -173,8 +168,6 @@ class TrainingRun:
         self._turned_away = {}
         if self._record:
             self._record.reset()
-
-    # Groups in
 
     def next_number(self) -> int:
         number = self._next_number
@@ -219,8 +212,6 @@ class TrainingRun:
                 return Accepted(status="buffered", buffer_size=self._buffer(group, row))
         self._enter(group)
         return Accepted(status="received")
-
-    # Batches out
 
     def take_batch(self) -> list[QueuedGroup] | None:
         """The next batch, oldest groups first, out of the queue; None when none can be made. Starts the run.
@@ -276,8 +267,6 @@ class TrainingRun:
             supply |= {(row.env_id, size): target // size for size in sizes if size <= target}
         return can_pack(supply, target, minimums)
 
-    # What an environment paces itself by
-
     def environment_status(self, env_id: int) -> EnvStatus:
         """Upstream's arithmetic, in which sizes are those of the queue now. Raises UnknownEnvironmentError."""
         row = self.known(env_id)
@@ -310,8 +299,6 @@ class TrainingRun:
             for sender, count in sequences.items()
         )
 
-    # Restart
-
     def restore(
         self,
         registration: Registration | None,
@@ -333,8 +320,11 @@ class TrainingRun:
                 group.place = Place.BUFFERED
                 self.buffers.setdefault(group.env_id, GroupQueue()).put(group)
             self.recent.append(group)
+        for row in environments:
+            self._buffer_again(row)
 
-    # Parts
+    def _row_for(self, request: RegisterEnv) -> Environment:
+        return self.environments.register(request)
 
     def _ends_delivery(self, batch: list[QueuedGroup]) -> bool:
         """Whether the batch was still under way; a reset meanwhile took it back."""

@@ -1,0 +1,1 @@
+"""Upstream's exact behaviour, for comparisons."""
