@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import socket
 from collections.abc import Callable
 from typing import Any
@@ -11,9 +12,13 @@ import uvicorn
 
 from atropos_tui.errors import UsageError
 
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
 
 def bind_tcp(host: str, port: int) -> socket.socket:
     """A bound socket; port 0 takes a free one. Raises UsageError when the address cannot be had."""
+    if not 0 <= port <= 65535:
+        raise UsageError(f"{port} is not a port", "give a number from 0 to 65535")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # Named, so that asyncio sets TCP_NODELAY; else each answer on a connection that stays open takes 40 ms.
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
@@ -55,11 +60,19 @@ class HttpServer(uvicorn.Server):
             self._on_ready()
 
     async def serve_on(self, listener: socket.socket) -> None:
-        """Serve until `should_exit` is set or, with `handle_signals`, SIGINT or SIGTERM comes."""
-        if self._handle_signals:
-            await self.serve(sockets=[listener])
-        else:
+        """Serve until `should_exit` is set or, with `handle_signals`, SIGINT or SIGTERM comes; a second one hurries."""
+        if not self._handle_signals:
             await self._serve(sockets=[listener])
+            return
+        loop = asyncio.get_running_loop()
+        for number in SIGNALS:
+            loop.add_signal_handler(number, self.handle_exit, number, None)
+        try:
+            # Not `serve`, which sends itself the signal once more when it has ended, so that the status is not 0.
+            await self._serve(sockets=[listener])
+        finally:
+            for number in SIGNALS:
+                loop.remove_signal_handler(number)
 
     def run_on(self, listener: socket.socket) -> None:
         """Like `serve_on`, in an event loop of its own."""

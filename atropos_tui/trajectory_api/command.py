@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
-import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from atropos_tui.arguments import OneLineParser
 from atropos_tui.child import announce_ready, end_with_parent
 from atropos_tui.errors import UsageError
 from atropos_tui.http_server import HttpServer, bind_tcp, url_of
@@ -23,11 +22,13 @@ KEEP_ALIVE = 75
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Serve until SIGINT or SIGTERM. Returns the exit status: 2 when a flag, file or address is wrong."""
-    arguments = _parser().parse_args(argv)
+    ready_fd = None
     try:
+        arguments = _parser().parse_args(argv)
+        ready_fd = arguments.ready_fd
         return _serve(arguments)
     except UsageError as error:
-        announce_ready(arguments.ready_fd, error=str(error))
+        announce_ready(ready_fd, error=str(error))
         sys.stderr.write(f"{error}\n")
         return 2
 
@@ -43,11 +44,7 @@ def _serve(arguments: argparse.Namespace) -> int:
         sys.stderr.write(f"trajectory API at {url}\n")
 
     end_with_parent(arguments.lifeline_fd)
-    server = HttpServer(app, on_ready=on_ready, http=FlushingProtocol, timeout_keep_alive=KEEP_ALIVE)
-    # Both signals are ordinary ends; uvicorn raises them once more when it has shut down.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    with contextlib.suppress(KeyboardInterrupt):
-        server.run_on(listener)
+    HttpServer(app, on_ready=on_ready, http=FlushingProtocol, timeout_keep_alive=KEEP_ALIVE).run_on(listener)
     return 0
 
 
@@ -70,20 +67,13 @@ def _settings(arguments: argparse.Namespace) -> Settings:
     )
 
 
-def _port(text: str) -> int:
-    port = int(text)
-    if not 0 <= port <= 65535:
-        raise argparse.ArgumentTypeError(f"{port} is not between 0 and 65535")
-    return port
-
-
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = OneLineParser(
         prog="atropos-tui api",
         description="The trajectory API: takes scored groups from environments, gives batches to trainers.",
     )
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
-    parser.add_argument("--port", type=_port, default=8000, help="0 takes a free one (default: %(default)s)")
+    parser.add_argument("--port", type=int, default=8000, help="0 takes a free one (default: %(default)s)")
     parser.add_argument(
         "--max-body-mb", type=int, default=512, help="largest request body, inflated (default: %(default)s)"
     )
