@@ -31,13 +31,19 @@ class Terminal:
         try:
             while True:
                 self._stream.feed(self.child.read_nonblocking(65536, timeout=0))
-        except (pexpect.TIMEOUT, pexpect.EOF):
+        except pexpect.TIMEOUT:
             pass
+        except pexpect.EOF:
+            pytest.fail(f"the application ended:\n{self.picture}")
         return any(text in line for line in self._screen.display)
 
     @property
     def picture(self) -> str:
         return "\n".join(line.rstrip() for line in self._screen.display)
+
+    def hang_up(self) -> None:
+        """Close our side, as when an SSH connection breaks."""
+        self.child.ptyproc.fileobj.close()
 
     def press(self, keys: str) -> None:
         self.child.send(keys)
@@ -80,5 +86,5 @@ def test_a_signal_leaves_no_process(terminal: Terminal, processes: MarkedProcess
 
 def test_a_closed_terminal_leaves_no_process(terminal: Terminal, processes: MarkedProcesses) -> None:
     wait_for_screen(terminal, "running")
-    terminal.child.close(force=False)
+    terminal.hang_up()
     wait_until(lambda: not processes.alive())

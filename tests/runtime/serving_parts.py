@@ -256,6 +256,7 @@ async def serving(env: BaseEnv) -> AsyncIterator[asyncio.Task[None]]:
             env.control.stop()
         await asyncio.wait({task}, timeout=PATIENCE)
         assert task.done(), "the run did not end"
+        await until(lambda: asyncio.all_tasks() == {asyncio.current_task()}, "tasks that the run left behind to end")
 
 
 def watched(env: BaseEnv) -> RecordedEvents:

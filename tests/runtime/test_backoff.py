@@ -38,7 +38,7 @@ def test_from_the_third_failure_in_a_row_each_one_doubles_the_rest():
         rests.append(streak.resting(now))
         now += streak.resting(now)
     assert rests[:6] == pytest.approx([0, 0, 0.1, 0.2, 0.4, 0.8])
-    assert rests[-1] == 30.0
+    assert rests[-1] == pytest.approx(30.0)
     assert streak.probing
 
 

@@ -36,7 +36,8 @@ async def test_pause_lets_what_is_in_flight_finish_and_be_sent(make_env: MakeEnv
         await until(lambda: seen.states()[-1] == "paused")
         assert len(env.collected) == 3
         await until(lambda: len(api.groups) == 3)
-        assert seen.of("throttle_changed")[-1].reason == "paused"
+        told = seen.of("throttle_changed")[-1]
+        assert (told.reason, told.limit) == ("paused", 3)
         env.control.resume()
         await until(lambda: seen.states()[-1] == "running" and len(env.collected) > 3)
     assert not [event for event in seen.of("group_requeued") if event.reason != "shutdown"]
@@ -156,6 +157,26 @@ async def test_code_that_swallows_its_cancellation_loses_its_slot_but_not_the_it
         assert env.backlog == [1]
         release.set()
     assert env._runtime.stream.counts().balanced
+
+
+async def test_a_list_of_groups_is_sent_whole_though_its_worker_is_cancelled(make_env: MakeEnv, api: FakeTrajectoryApi):
+    env = make_env(max_num_workers=1)
+
+    async def three_groups(item: Any) -> Any:
+        return [good_group(), good_group(), good_group()], []
+
+    env.script = three_groups
+    seen = watched(env)
+    async with serving(env):
+        await until(lambda: seen.of("group_enqueued"))
+        for worker in list(env.workers):
+            worker.cancel()
+        env.control.pause()
+        await until(lambda: len(api.groups) % 3 == 0 and not env._runtime.delivery._under_way)
+    counts = env._runtime.stream.counts()
+    assert counts.balanced
+    assert counts.by_outcome[Outcome.DELIVERED] == counts.started - counts.by_outcome[Outcome.REQUEUED]
+    assert counts.by_outcome[Outcome.DELIVERED] % 3 == 0
 
 
 async def test_commands_before_the_run_has_begun_count(make_env: MakeEnv):

@@ -156,6 +156,15 @@ async def test_a_paused_run_evaluates_when_it_is_resumed(make_env: MakeEnv, api:
         await until(lambda: env.evaluations == [10])
 
 
+async def test_an_operator_can_ask_for_an_evaluation(make_env: MakeEnv):
+    env = make_env(steps_per_eval=0)
+    seen = watched(env)
+    async with serving(env):
+        await until(lambda: env.collected)
+        env.control.evaluate()
+        await until(lambda: seen.of("eval_ended"))
+
+
 async def test_a_run_ends_though_an_evaluation_hangs(
     make_env: MakeEnv, api: FakeTrajectoryApi, monkeypatch: pytest.MonkeyPatch
 ):

@@ -94,6 +94,26 @@ async def test_all_servers_are_told_not_only_the_last():
     assert await server_metrics([]) == {}
 
 
+async def test_metrics_are_logged_with_the_offline_stand_in_for_servers_too(make_env: MakeEnv, api: FakeTrajectoryApi):
+    config = make_env().config
+    env = ScriptedEnv(config, [], testing=True)
+    seen = watched(env)
+    async with serving(env):
+        await until(lambda: len(api.groups) > 2)
+        api.step = 1
+        await until(lambda: seen.of("metrics_logged"))
+
+
+@pytest.mark.parametrize(("wanted", "rows"), [(-1, 2), (0, 0), (1, 1), (50, 2)])
+async def test_the_table_takes_as_many_rollouts_as_there_are(make_env: MakeEnv, wanted: int, rows: int):
+    env = make_env(use_wandb=True, num_rollouts_per_group_for_logging=wanted, num_rollouts_to_keep=3)
+    for _ in range(5):
+        await env.add_rollouts_for_wandb(good_group(2))
+    decoded = env._runtime.table.decode()
+    assert [len(group) for group in decoded] == [rows] * 3
+    assert env._runtime.table.decode() == []
+
+
 async def test_sent_and_rejected_count_what_became_of_groups(make_env: MakeEnv, api: FakeTrajectoryApi):
     env = make_env(max_num_workers=1)
     seen = watched(env)

@@ -113,7 +113,7 @@ async def test_items_that_end_early_end_the_run_with_what_there_is(make_env: Mak
 async def test_attempts_that_always_come_to_nothing_end_the_run_and_say_why(
     make_env: MakeEnv, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, result: Any
 ):
-    monkeypatch.setattr("atropos_tui.runtime.processing.LEAST_PATIENCE", 6)
+    monkeypatch.setattr("atropos_tui.runtime.processing.PATIENCE", 6)
     env = processing_env(make_env, tmp_path, 3)
 
     async def nothing(item: Any) -> Any:
@@ -261,4 +261,24 @@ async def test_a_stop_ends_processing_and_says_how_much_is_written(make_env: Mak
     env.control.stop()
     with pytest.raises(ProcessingStopped, match="of 1000 groups written"):
         await run_task
-    assert env._runtime.stream.counts().balanced
+    counts = env._runtime.stream.counts()
+    assert counts.balanced
+    assert counts.by_outcome["in_flight"] == 0
+
+
+@pytest.mark.parametrize("mode", ["process_manager", "evaluate_manager"])
+async def test_a_stop_reaches_a_mode_whose_rollouts_take_long(make_env: MakeEnv, tmp_path: Path, mode: str):
+    env = processing_env(make_env, tmp_path, 5)
+    inside = asyncio.Event()
+
+    async def hang(*item: Any) -> Any:
+        inside.set()
+        await asyncio.Event().wait()
+
+    env.script = env.evaluation = hang
+    run_task = asyncio.create_task(getattr(env, mode)())
+    await inside.wait()
+    env.control.stop()
+    with pytest.raises(AtroposError, match="stopped"):
+        await asyncio.wait_for(run_task, 10)
+    assert env._runtime.stream.counts().by_outcome["in_flight"] == 0

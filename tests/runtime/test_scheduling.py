@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from atropos_tui.ledger import EventStream, Outcome
 from tests.runtime.serving_parts import FakeTrajectoryApi, ScriptedEnv, good_group, serving, until, watched
 
@@ -90,6 +92,32 @@ async def test_an_exception_is_a_failure_with_its_root_cause_traceback_and_item(
     assert outcomes(env) == {"failed": 1}
 
 
+async def test_the_same_failure_is_logged_with_its_traceback_once(make_env: MakeEnv, caplog: pytest.LogCaptureFixture):
+    env = make_env(max_num_workers=1)
+
+    async def broken(item: Any) -> Any:
+        raise KeyError(item)
+
+    env.script = broken
+    await serve_items(env, ["x", "x", "y"])
+    told = [
+        (record.getMessage(), bool(record.exc_info)) for record in caplog.records if "env error" in record.getMessage()
+    ]
+    assert [traceback for _, traceback in told] == [True, False, True]
+
+
+async def test_a_config_that_is_replaced_after_the_constructor_is_the_one_that_counts(make_env: MakeEnv):
+    env = make_env()
+    env.config = env.config.model_copy(update={"group_size": 2, "ensure_scores_are_not_same": False})
+
+    async def same_scores(item: Any) -> Any:
+        return {**good_group(2), "scores": [1.0, 1.0]}, []
+
+    env.script = same_scores
+    await serve_items(env, [1])
+    assert outcomes(env) == {"delivered": 1}
+
+
 async def test_none_and_empty_results_are_outcomes_of_their_own(make_env: MakeEnv):
     env = make_env()
 
@@ -151,6 +179,27 @@ async def test_a_rollout_that_never_ends_is_a_timeout_and_frees_its_slot(make_en
     await serve_items(env, [1, 2])
     assert reasons(env, Outcome.FAILED) == {"timeout": 1}
     assert outcomes(env)["delivered"] == 1
+
+
+async def test_an_override_of_sending_that_hangs_is_a_timeout_too(make_env: MakeEnv):
+    class Hanging(ScriptedEnv):
+        async def handle_send_to_api(self, *arguments: Any, **keywords: Any) -> None:
+            await asyncio.Event().wait()
+
+    env = make_env(Hanging, worker_timeout=0.2)
+    await serve_items(env, [1])
+    assert reasons(env, Outcome.FAILED) == {"timeout": 1}
+
+
+async def test_a_rollout_that_hangs_after_its_group_was_sent_changes_no_outcome(make_env: MakeEnv):
+    class Lingering(ScriptedEnv):
+        async def handle_send_to_api(self, *arguments: Any, **keywords: Any) -> None:
+            await super().handle_send_to_api(*arguments, **keywords)
+            await asyncio.Event().wait()
+
+    env = make_env(Lingering, worker_timeout=0.2)
+    await serve_items(env, [1])
+    assert outcomes(env) == {"delivered": 1}
 
 
 async def test_timeouts_and_inference_errors_are_tried_again_as_often_as_the_config_says(make_env: MakeEnv):

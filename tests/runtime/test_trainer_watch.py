@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 
 import pytest
 
-from atropos_tui.errors import UsageError
+from atropos_tui.errors import ContractError, UsageError
 from tests.runtime.serving_parts import (
     FakeTrajectoryApi,
     RecordedEvents,
@@ -157,6 +158,19 @@ async def test_what_breaks_setup_ends_the_run_with_its_root_cause(make_env: Make
     assert seen.states() == ["starting", "crashed"]
 
 
+@pytest.mark.parametrize("leaked", [asyncio.CancelledError, SystemExit])
+async def test_a_setup_that_leaks_an_end_is_a_crash_that_says_so(make_env: MakeEnv, leaked: type[BaseException]):
+    class Leaking(ScriptedEnv):
+        async def setup(self) -> None:
+            raise leaked
+
+    env = make_env(Leaking)
+    seen = watched(env)
+    with pytest.raises(ContractError):
+        await env.env_manager()
+    assert seen.of("run_ended")[0].state == "crashed"
+
+
 async def test_a_run_can_be_stopped_while_it_waits(make_env: MakeEnv):
     env = make_env(rollout_server_url=f"http://127.0.0.1:{free_port()}")
     seen = watched(env)
@@ -166,6 +180,17 @@ async def test_a_run_can_be_stopped_while_it_waits(make_env: MakeEnv):
         await until(run.done)
         await run
     assert seen.states()[-1] == "finished"
+
+
+async def test_a_trainer_that_stands_still_is_asked_no_more_than_twice_a_second(
+    make_env: MakeEnv, api: FakeTrajectoryApi
+):
+    env = make_env()
+    api.queue_size = 1000
+    async with serving(env):
+        await until(lambda: len(api.status_times) >= 15)
+        times = api.status_times[12:15]
+    assert times[2] - times[0] > 0.8
 
 
 async def test_an_idle_run_asks_for_the_status_no_more_than_twice_a_second(make_env: MakeEnv, api: FakeTrajectoryApi):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -49,10 +50,9 @@ def make_app() -> MakeApp:
     return make
 
 
-async def until(pilot: Pilot[Any], condition: Callable[[], object], rounds: int = 200) -> None:
+async def until(pilot: Pilot[Any], condition: Callable[[], object], within: float = 30.0) -> None:
     """Let the app work until the condition holds."""
-    for _ in range(rounds):
+    deadline = time.monotonic() + within
+    while not condition():
+        assert time.monotonic() < deadline, f"still not so after {within} s"
         await pilot.pause()
-        if condition():
-            return
-    raise AssertionError(f"still not so after {rounds} rounds: {condition}")

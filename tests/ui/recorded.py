@@ -495,18 +495,15 @@ class RecordedSource:
         self._news.set()
 
     def break_off(self, error: AtroposError) -> None:
-        """The stream ends with this error, and so does every attempt to open it again."""
+        """The stream ends with this error; attempts to open it again get no answer."""
         self.fail_with = error
         self._news.set()
-
-    def heal(self) -> None:
-        self.fail_with = None
 
     async def stream(self, hz: float) -> AsyncIterator[RunSnapshot]:
         del hz
         self.streams_opened += 1
         while True:
-            if self.fail_with is not None:
+            if self.fail_with is not None and self.streams_opened == 1:
                 raise self.fail_with
             while self._snapshots:
                 yield self._snapshots.pop(0)

@@ -122,30 +122,39 @@ def _by_cell(line: Line) -> list[str]:
 class TestTable:
     columns = (Column("id", 4, right=True), Column("what", 6, grows=True), Column("age", 4, right=True, rank=1))
 
-    def rows(self, count: int) -> list[tuple[Line, ...]]:
-        return [(Line(str(number)), Line(f"item {number}"), Line("3s")) for number in range(count)]
+    def table(self, count: int, cursor: int = -1) -> Table:
+        return Table(self.columns, count, lambda index: (Line(str(index)), Line(f"item {index}"), Line("3s")), cursor)
 
     def test_columns_align_and_one_takes_the_rest(self) -> None:
-        table = Table(self.columns, self.rows(2))
-        assert plain(table.lines(24, 3)) == [
+        assert plain(self.table(2).lines(24, 3)) == [
             "  id  what           age",
             "   0  item 0          3s",
             "   1  item 1          3s",
         ]
 
     def test_columns_of_the_highest_rank_give_way(self) -> None:
-        assert plain(Table(self.columns, self.rows(1)).lines(14, 2)) == ["  id  what", "   0  item 0"]
+        assert plain(self.table(1).lines(14, 2)) == ["  id  what", "   0  item 0"]
 
     def test_what_does_not_fit_is_counted(self) -> None:
-        assert Table(self.columns, self.rows(10)).lines(24, 5)[-1].plain == "  … 7 more"
+        assert self.table(10).lines(24, 5)[-1].plain == "  … 7 more"
 
     @pytest.mark.parametrize("cursor", range(10))
     def test_the_row_of_the_cursor_is_always_shown(self, cursor: int) -> None:
-        shown = Table(self.columns, self.rows(10), cursor=cursor).lines(24, 5)
+        shown = self.table(10, cursor).lines(24, 5)
         assert next(line for line in shown if line.spans[0].ground is Ground.SELECTED).plain.split()[0] == str(cursor)
 
+    def test_rows_that_are_not_shown_are_not_asked_for(self) -> None:
+        asked: list[int] = []
+
+        def row(index: int) -> tuple[Line, ...]:
+            asked.append(index)
+            return (Line(str(index)),)
+
+        Table((Column("id", 7),), 1_000_000, row, cursor=500_000).lines(24, 5)
+        assert asked == [499_998, 499_999, 500_000, 500_001]
+
     def test_a_cell_may_draw_itself_to_the_width_of_its_column(self) -> None:
-        table = Table((Column("", 10),), [(bar(0.5),)], with_head=False)
+        table = Table((Column("", 10),), 1, lambda _: [bar(0.5)], with_head=False)
         assert plain(table.lines(10, 1)) == ["━━━━━"]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,8 @@ from atropos_tui.ui.panes.group_list import GroupListPane
 from atropos_tui.ui.panes.pane import Pane
 from atropos_tui.ui.panes.rollout import RolloutPane
 from atropos_tui.ui.panes.scores import ScoresPane
+from atropos_tui.ui.panes.skipped import SkippedPane
 from atropos_tui.ui.quit import DETACH, QuitScreen
-from atropos_tui.ui.trajectories import TrajectoriesScreen
 from atropos_tui.ui.user_files import UserFiles
 from atropos_tui.ui.views.rollout_text import View
 from atropos_tui.ui.views.tokens import Lens
@@ -232,13 +233,27 @@ class TestDashboard:
             await pilot.press("pagedown", "pagedown", "g")
             assert pane.cursor == 0
 
+    async def test_the_cursor_stays_on_its_group_when_others_come_above_it(self, make_app: MakeApp) -> None:
+        source = RecordedSource(running())
+        app = make_app(source=source)
+        async with app.run_test(size=(120, 40)) as pilot:
+            await known(pilot)
+            await pilot.press("3", "j", "j")
+            pane = app.screen.query_one(SkippedPane)
+            group_id = pane.group_id
+            base = running()
+            newest = replace(base.skipped.recent[0], group_id=5_000)
+            source.play(replace(base, skipped=replace(base.skipped, recent=(newest, *base.skipped.recent))))
+            await until(pilot, lambda: pane.rows == len(base.skipped.recent) + 1)
+            assert (pane.cursor, pane.group_id) == (3, group_id)
+
     async def test_enter_on_a_skipped_group_opens_it(self, make_app: MakeApp) -> None:
         app = make_app()
         async with app.run_test(size=(120, 40)) as pilot:
             await known(pilot)
             wanted = app.moment.snapshot.skipped.recent[1].group_id
             await pilot.press("3", "j", "enter")
-            await until(pilot, lambda: isinstance(app.screen, TrajectoriesScreen))
+            await until(pilot, lambda: app.screen.query(RolloutPane))
             rollout = app.screen.query_one(RolloutPane)
             await until(pilot, lambda: rollout.detail is not None and rollout.detail.row.group_id == wanted)
 
@@ -335,7 +350,7 @@ class TestTrajectories:
     async def opened(self, pilot: Pilot[Any]) -> tuple[ListenedApp, GroupListPane, RolloutPane]:
         app = await known(pilot)
         await pilot.press("t")
-        await until(pilot, lambda: isinstance(app.screen, TrajectoriesScreen))
+        await until(pilot, lambda: app.screen.query(RolloutPane))
         groups, rollout = app.screen.query_one(GroupListPane), app.screen.query_one(RolloutPane)
         await until(pilot, lambda: rollout.detail is not None)
         return app, groups, rollout
@@ -443,6 +458,7 @@ class TestTrajectories:
             await pilot.press("N")
             await until(pilot, lambda: len(rollout.rollouts) == 8)
             await pilot.press("y", "Y")
+            await until(pilot, lambda: any("written to" in said for said in app.said))
             assert sent[0].startswith("\x1b]52;c;")
             assert os.listdir(tmp_path) == ["group-1386.json"]
 
@@ -481,7 +497,7 @@ class TestTrajectories:
         async with app.run_test(size=(120, 40)) as pilot:
             await known(pilot)
             app.show_group(3)
-            await until(pilot, lambda: isinstance(app.screen, TrajectoriesScreen))
+            await until(pilot, lambda: app.screen.query(RolloutPane))
             rollout = app.screen.query_one(RolloutPane)
             await until(pilot, lambda: "not kept any more" in rollout.failure)
 

@@ -24,7 +24,7 @@ from tests.ui.recorded_app import BUSY_SNAPSHOTS
 
 ROOT = Path(__file__).parents[2]
 COLUMNS, ROWS = 120, 40
-PATIENCE = 20.0
+PATIENCE = 60.0
 
 
 class Terminal:
@@ -155,6 +155,13 @@ def test_no_color_leaves_the_terminal_its_own_colours(monkeypatch: pytest.Monkey
         cells = [cell for row in terminal.screen.buffer.values() for cell in row.values()]
         assert {(cell.fg, cell.bg) for cell in cells} == {("default", "default")}
         assert any(cell.reverse for cell in cells)
+
+
+def test_inside_tmux_the_mouse_stays_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TMUX", "/tmp/tmux-0/default,1,0")
+    with Terminal("running") as terminal:
+        terminal.until_shown("Trainer sends")
+        assert b"\x1b[?1003h" not in terminal.output
 
 
 @pytest.mark.parametrize("cut", [1, *range(4, 11)])

@@ -76,7 +76,7 @@ def test_words_stay_whole_where_a_blank_is_near() -> None:
 
 def test_a_line_of_hundreds_of_thousands_of_characters_wraps_within_two_seconds() -> None:
     line = visible("words and words " * 30_000)
-    started = time.perf_counter()
+    started = time.process_time()
     parts = wrapped(line, 100)
-    assert time.perf_counter() - started < 2.0
+    assert time.process_time() - started < 2.0
     assert len(parts) > 4_800

@@ -69,6 +69,12 @@ def test_a_terminal_of_few_colours_keeps_its_own(
     assert make_app(theme="").theme == theme
 
 
+def test_an_unknown_theme_is_named_with_those_there_are(make_app: MakeApp) -> None:
+    with pytest.raises(UsageError) as error:
+        make_app(theme="dsuk")
+    assert str(error.value) == "there is no theme 'dsuk'; the themes are dusk, dawn, midnight, terminal"
+
+
 def test_the_high_contrast_theme_deserves_its_name() -> None:
     colors = THEMES["midnight"].colors
     assert contrast(colors.text, colors.background) == 21
