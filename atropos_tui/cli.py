@@ -1,19 +1,22 @@
 """The command line, `atropos-tui VERB …`.
 
 Each verb imports what it needs when it runs: `import atropos_tui.cli` loads neither Textual nor transformers nor wandb.
-Exit status: 0 done, 1 the run failed, 2 wrong use (one line on stderr says what is wrong and what to do).
+Exit status: 0 done, 1 it failed, 2 wrong use (one line on stderr says what is wrong and what to do), 130 interrupted;
+`status` has further ones for runs that ended.
 """
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 
-from atropos_tui.arguments import OneLineParser
+from atropos_tui.arguments import byte_count, verb_parser
 from atropos_tui.errors import AtroposError, UsageError
+
+_EXIT_STATUS = "exit status: 0 done, 1 it failed, 2 wrong use, 130 interrupted; `status` has 3 finished, 4 crashed"
 
 _SERVE_EPILOG = """\
 every other flag goes to the environment:
@@ -23,19 +26,9 @@ every other flag goes to the environment:
 `atropos-tui serve FILE[:CLASS] --help` lists the fields of that environment."""
 
 
-def _parser(verb: str, about: str, epilog: str | None = None) -> OneLineParser:
-    return OneLineParser(
-        prog=f"atropos-tui {verb}",
-        description=about,
-        allow_abbrev=False,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog=epilog,
-    )
-
-
 def _demo(argv: Sequence[str]) -> int:
     """a complete loop that really learns, on this machine"""
-    parser = _parser(
+    parser = verb_parser(
         "demo", "A small policy learns on the CPU: model, environment, trajectory API and trainer, for real."
     )
     parser.add_argument("--headless", action="store_true", help="no screen; end after --seconds")
@@ -54,13 +47,24 @@ def _demo(argv: Sequence[str]) -> int:
 
 def _serve(argv: Sequence[str]) -> int:
     """run an environment file, and watch it"""
-    parser = _parser("serve", "Run an environment file in a worker process, and watch it.", _SERVE_EPILOG)
-    parser.usage = "atropos-tui serve FILE[:CLASS] [--run-dir DIR] [--headless] [--env.FIELD VALUE …]"
+    parser = verb_parser("serve", "Run an environment file in a worker process, and watch it.", _SERVE_EPILOG)
+    parser.usage = "atropos-tui serve FILE[:CLASS] [--run-dir DIR] [--headless | --detach] [--env.FIELD VALUE …]"
     parser.add_argument(
         "environment", metavar="FILE[:CLASS]", help="the environment's file, and class if it has several"
     )
     parser.add_argument("--run-dir", type=Path, metavar="DIR", help="where the run keeps its socket, log and outbox")
-    parser.add_argument("--headless", action="store_true", help="no screen: plain lines, until the run ends")
+    shown = parser.add_mutually_exclusive_group()
+    shown.add_argument("--headless", action="store_true", help="no screen: plain lines, until the run ends")
+    shown.add_argument("--detach", action="store_true", help="start the run, print its directory, and leave it alone")
+    parser.add_argument(
+        "--record", choices=("all", "messages", "summary", "none"), default="all",
+        help="what goes into the run file: all, no token arrays, no contents, nothing (default all)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--record-limit", type=byte_count, metavar="SIZE", help="the run file's size, such as 500M (default 20G)"
+    )
+    parser.add_argument("--listen", metavar="HOST:PORT", help="let who has the token of the run attach over TCP")
+    parser.add_argument("--read-only", action="store_true", help="the run refuses every command")
     if argv and argv[0].startswith("-") and argv[0] not in ("-h", "--help"):
         raise UsageError("the environment file comes first", "atropos-tui serve FILE[:CLASS] [flags]")
     from atropos_tui.verbs.serve import print_environment_help, serve_environment
@@ -69,7 +73,14 @@ def _serve(argv: Sequence[str]) -> int:
         parser.print_help()
         return print_environment_help(argv[0])
     args, environment_flags = parser.parse_known_args(argv)
-    return serve_environment(args.environment, environment_flags, run_dir=args.run_dir, headless=args.headless)
+    worker_options = ["--record", args.record]
+    worker_options += [] if args.record_limit is None else ["--record-limit", str(args.record_limit)]
+    worker_options += ["--listen", args.listen] if args.listen else []
+    worker_options += ["--read-only"] if args.read_only else []
+    return serve_environment(
+        args.environment, environment_flags, run_dir=args.run_dir, headless=args.headless, detach=args.detach,
+        worker_options=worker_options,
+    )  # fmt: skip
 
 
 def _api(argv: Sequence[str]) -> int:
@@ -79,23 +90,58 @@ def _api(argv: Sequence[str]) -> int:
     return api_main(argv)
 
 
-def _attach(argv: Sequence[str]) -> int:
-    """watch a run that is there already"""
-    parser = _parser("attach", "Watch a run that is there already.")
-    parser.add_argument("run", metavar="RUN_DIR", type=Path, help="the directory of the run")
-    parser.add_argument("--read-only", action="store_true", help="only look: the keys that change the run are off")
+def _check(argv: Sequence[str]) -> int:
+    """say whether environment files load here, and what they need"""
+    parser = verb_parser("check", "Load environment files without running them, and say what each is and needs.")
+    parser.add_argument("files", metavar="FILE[:CLASS]", nargs="+", help="environment files")
+    parser.add_argument("--markdown", action="store_true", help="print one row of a Markdown table for each file")
     args = parser.parse_args(argv)
-    from atropos_tui.verbs.serve import attach
+    from atropos_tui.verbs.check import check_files
 
-    return attach(args.run, read_only=args.read_only)
+    return check_files(args.files, markdown=args.markdown)
 
 
-_VERBS: dict[str, Callable[[Sequence[str]], int]] = {"demo": _demo, "serve": _serve, "api": _api, "attach": _attach}
+def _run_script(argv: Sequence[str]) -> int:
+    """run a script or a module that was written for atroposlib"""
+    if not argv or argv[0] in ("-h", "--help"):
+        print("usage: atropos-tui run FILE …\n       atropos-tui run -m MODULE …\n\nRuns it as Python would,", end=" ")
+        print("with our `atroposlib` in the place of an installed one.")
+        return 0
+    from atropos_tui.compat.running import run_script
+
+    return run_script(argv)
+
+
+def _in_module(module: str, about: str) -> Callable[[Sequence[str]], int]:
+    """A verb that has a module of its own, whose `main` takes the arguments."""
+
+    def run(argv: Sequence[str]) -> int:
+        status: int = import_module(f"atropos_tui.verbs.{module}").main(argv)
+        return status
+
+    run.__doc__ = about
+    return run
+
+
+_VERBS: dict[str, Callable[[Sequence[str]], int]] = {
+    "demo": _demo, "serve": _serve, "api": _api,
+    "attach": _in_module("attach", "watch a run that is there already"),
+    "ls": _in_module("ls", "list the runs and how they are"),
+    "status": _in_module("status", "say how a run is, as text or JSON"),
+    "logs": _in_module("logs", "print what a run's worker logged, and follow it"),
+    "pause": _in_module("pause", "let no further group of a run start"),
+    "resume": _in_module("resume", "let groups start again"),
+    "step": _in_module("step", "let one group of a paused run start"),
+    "stop": _in_module("stop", "end a run in order"),
+    "open": _in_module("open", "watch a run file or a JSONL of scored groups"),
+    "export": _in_module("export", "write the groups of a run as JSONL, HTML, SFT or DPO data"),
+    "check": _check, "run": _run_script,
+}  # fmt: skip
 
 
 def _usage() -> str:
     verbs = "\n".join(f"  {name:<8} {verb.__doc__}" for name, verb in _VERBS.items())
-    return f"usage: atropos-tui VERB …\n\n{verbs}\n\n`atropos-tui VERB --help` says more of each."
+    return f"usage: atropos-tui VERB …\n\n{verbs}\n\n{_EXIT_STATUS}\n`atropos-tui VERB --help` says more of each."
 
 
 def _run(argv: Sequence[str]) -> int:

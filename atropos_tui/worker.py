@@ -13,6 +13,7 @@ import argparse
 import asyncio
 import contextlib
 import faulthandler
+import gc
 import logging
 import logging.handlers
 import os
@@ -28,6 +29,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from pydantic_core import to_jsonable_python
 
+from atropos_tui.arguments import byte_count
 from atropos_tui.child import announce_ready
 from atropos_tui.errors import AtroposError, UsageError
 from atropos_tui.ledger import EventStream, GroupContent, Sink
@@ -37,6 +39,11 @@ from atropos_tui.monitor.discovery import WorkerFile, write_worker_file
 from atropos_tui.monitor.ending import GRACE_SECONDS, Ending, SignalPipe
 from atropos_tui.monitor.group_store import MemoryGroupStore
 from atropos_tui.monitor.monitor_thread import MonitorThread
+from atropos_tui.monitor.remote_access import open_to_others
+from atropos_tui.monitor.run_file.recorder import DEFAULT_SIZE_LIMIT, Recorder
+from atropos_tui.monitor.run_file.resume import Begun, begun_in
+from atropos_tui.monitor.run_file.schema import RUN_FILE
+from atropos_tui.monitor.run_file.writer import RecordLevel
 from atropos_tui.monitor.run_view import RunView
 from atropos_tui.monitor.unix_socket import remove_socket, socket_path_for
 from atropos_tui.runtime.failures import describe, traceback_text
@@ -45,8 +52,13 @@ from atropos_tui.runtime.logging_events import LogEventHandler
 if TYPE_CHECKING:
     from atropos_tui.runtime.base_env import BaseEnv
 
+# Logprobs come as tens of thousands of small objects a group, with no cycle among them. At Python's own pace (700) the
+# collector looks through the whole process again and again meanwhile: two thirds of the CPU of 8 × 4,096 tokens.
+NEW_OBJECTS_BEFORE_COLLECTING = 100_000
 LOG_BYTES = 20 << 20
 LOG_FILES = 3
+# What the record of a run that is given up may take to be written.
+ABANDONED_RECORD_SECONDS = 2.0
 # These tell of every request at INFO.
 _CHATTY_LOGGERS = ("httpx", "httpcore", "openai", "urllib3", "filelock")
 
@@ -72,6 +84,23 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--read-only", action="store_true", help="refuse every command")
     parser.add_argument("--exit-when-done", action="store_true", help="don't stay to be looked at when the run is over")
     parser.add_argument(
+        "--listen", metavar="HOST:PORT", help="answer over TCP too, to who has the token in DIR/token (default: don't)"
+    )
+    parser.add_argument(
+        "--record",
+        type=RecordLevel,
+        choices=list(RecordLevel),
+        default=RecordLevel.ALL,
+        help="how much goes into the run file",
+    )
+    parser.add_argument(
+        "--record-limit",
+        type=byte_count,
+        default=DEFAULT_SIZE_LIMIT,
+        metavar="SIZE",
+        help="the oldest contents make room when the run file gets larger, such as 500M or 20G (the default); 0: never",
+    )
+    parser.add_argument(
         "--grace", type=float, default=GRACE_SECONDS, metavar="SECONDS", help="what the run has to end in order"
     )
     split = argv.index("--") if "--" in argv else len(argv)
@@ -92,10 +121,18 @@ class Worker:
         self._orphaned = False
         self._ending = Ending(self._stop_run, self._abandon, options.grace)
         self._signals = SignalPipe()
-        self._view = RunView(MemoryGroupStore())
-        self._sink = _EndNotingSink(self._view.collector)
-        self._stream = EventStream(self._sink)
         self._run_dir: Path = options.run_dir.absolute()
+        run_file = self._run_dir / RUN_FILE
+        begun = begun_in(run_file) if options.record != RecordLevel.NONE else Begun()
+        self._recorder = (
+            Recorder(run_file, options.record, options.record_limit, ended_before=begun.groups)
+            if options.record != RecordLevel.NONE
+            else None
+        )
+        self._view = RunView(MemoryGroupStore(ended_before=begun.groups), recorder=self._recorder)
+        self._sink = _EndNotingSink(self._view.collector)
+        self._first_seq = begun.events + 1
+        self._stream = EventStream(self._sink, first_seq=self._first_seq)
         self._socket_path = socket_path_for(self._run_dir)
         self._file = WorkerFile(
             run_id=options.run_id or self._run_dir.name,
@@ -123,6 +160,7 @@ class Worker:
         for descriptor in (self._options.ready_fd, self._options.lifeline_fd):
             if descriptor is not None:
                 os.set_inheritable(descriptor, False)
+        gc.set_threshold(NEW_OBJECTS_BEFORE_COLLECTING)
         self._signals.install()
         try:
             self._run_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -131,7 +169,12 @@ class Worker:
             raise UsageError(
                 f"cannot write to {self._run_dir}: {error.strerror}", "choose another --run-dir"
             ) from error
-        self._monitor.start()
+        remote = open_to_others(self._options.listen, self._run_dir) if self._options.listen else None
+        if remote is not None:
+            self._file = self._file.model_copy(update={"url": remote.url})
+        self._monitor.start(remote)
+        if self._recorder is not None:
+            self._recorder.start(self._first_seq, self._file.pid, self._file.started_at)
         write_worker_file(self._run_dir, self._file)
         try:
             status = self._run_environment()
@@ -165,13 +208,16 @@ class Worker:
 
     def _make_environment(self) -> BaseEnv:
         # These imports take a second or more, and the socket answers in the meantime.
+        from atropos_tui.compat.module_path import enable
         from atropos_tui.runtime.command_line import parse_settings
         from atropos_tui.runtime.loading import load_environment
 
+        enable()
         environment = load_environment(self._options.environment)
         settings = parse_settings(environment, self._options.flags)
         env = settings.build(environment)
-        env.attach(self._stream, self._run_dir / "outbox.db")
+        # A worker that is started again in its directory is the same environment to the trajectory API.
+        env.attach(self._stream, self._run_dir / "outbox.db", run_id=f"{self._file.host}:{self._run_dir}")
         self._file = self._file.model_copy(update={"environment": environment.__name__})
         write_worker_file(self._run_dir, self._file)
         self._stream.publish(
@@ -256,6 +302,8 @@ class Worker:
     def _close(self, why: str) -> None:
         self._ending.run_is_over(expect_exit=True)
         self._monitor.close()
+        if self._recorder is not None:
+            self._recorder.close()
         self._note_end(why)
 
     def _abandon(self) -> NoReturn:
@@ -267,6 +315,8 @@ class Worker:
         with contextlib.suppress(OSError):
             with self._log_path.open("a", encoding="utf-8") as log:
                 log.write(words + "\n")
+            if self._recorder is not None:
+                self._recorder.close(ABANDONED_RECORD_SECONDS)
             self._note_end(words)
             remove_socket(self._socket_path)
         self.end_session()

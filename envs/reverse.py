@@ -1,28 +1,38 @@
 """Write a short string backwards: the smallest task that shows everything, from luck to mastery.
 
-The score is dense: the share of letters that stand in the right place. When nearly all of them do, the task gets
-harder, by longer strings and more letters to choose from, so that a run never starves on groups of equal scores.
+The score is dense: the share of letters that stand in the right place, and half of that when the reply has another
+length. When a level is solved the next one is harder, with a longer string or more letters to choose from, so that a
+run never starves on groups of equal scores.
 
 The defaults suit the pocket policy of `atropos-tui demo`. For a model that reads English, give an instruction:
 
     atropos-tui serve envs/reverse.py --env.instruction "Write this backwards, and nothing else: {text}" \
-        --env.max_tokens 64 --env.tokenizer_name MODEL --openai.model_name MODEL --openai.base_url URL
+        --env.max_tokens 64 --env.max_token_length 512 --env.tokenizer_name MODEL \
+        --openai.model_name MODEL --openai.base_url URL
 """
 
 from __future__ import annotations
 
+import asyncio
 import random
+import time
 from collections import deque
+from statistics import fmean
 from string import ascii_lowercase
-from typing import Any
+from typing import Any, TypedDict
 
 from pydantic import Field
 
-from atropos_tui import APIServerConfig, BaseEnv, BaseEnvConfig, ScoredDataGroup
+from atropos_tui import APIServerConfig, BaseEnv, BaseEnvConfig, EvalHandlingEnum, ScoredDataGroup
 from atropos_tui.pocket.tokenizer import tokenizer_dir
 
-LEVEL_WINDOW = 40  # groups of the newest level whose mean decides whether it is solved
+LEVEL_WINDOW = 40  # groups of the current level whose mean decides whether it is solved
 EVAL_ITEMS = 16
+
+
+class ReverseItem(TypedDict):
+    text: str
+    level: int
 
 
 class ReverseConfig(BaseEnvConfig):
@@ -31,7 +41,7 @@ class ReverseConfig(BaseEnvConfig):
     longest: int = Field(24, ge=1, description="Letters of a string at most")
     first_letters: int = Field(10, ge=2, le=26, description="Size of the alphabet at the first level")
     solved_at: float = Field(0.95, description="Mean score at which a level counts as solved")
-    max_tokens: int = Field(28, description="Tokens a reply may have")
+    max_tokens: int = Field(28, ge=1, description="Tokens a reply may have")
     seed: int = Field(7, description="Seed of the strings")
 
 
@@ -43,21 +53,25 @@ class ReverseEnv(BaseEnv):
     def config_init(cls) -> tuple[ReverseConfig, list[APIServerConfig]]:
         tokenizer = str(tokenizer_dir())
         config = ReverseConfig(
-            tokenizer_name=tokenizer, group_size=8, max_num_workers=24, max_batches_offpolicy=2, batch_size=-1,
-            max_token_length=64, total_steps=1_000_000, steps_per_eval=100, use_wandb=False, wandb_name=cls.name,
+            tokenizer_name=tokenizer, wandb_name=cls.name, use_wandb=False, total_steps=1_000_000,
+            group_size=8, max_token_length=64, max_num_workers=16, max_batches_offpolicy=4,
+            steps_per_eval=200, eval_handling=EvalHandlingEnum.NONE,
         )  # fmt: skip
-        server = APIServerConfig(server_type="vllm", model_name=tokenizer, base_url="http://localhost:9001/v1")
+        server = APIServerConfig(
+            server_type="vllm", base_url="http://localhost:9001/v1", model_name="pocket", tokenizer_name=tokenizer
+        )
         return config, [server]
 
     async def setup(self) -> None:
         self.random = random.Random(self.config.seed)
-        self.level = 0
-        self.recent: deque[float] = deque(maxlen=LEVEL_WINDOW)
+        self.level = 1
+        self.recent_scores: deque[float] = deque(maxlen=LEVEL_WINDOW)
+        self.eval_metrics: dict[str, float] = {}
 
-    async def get_next_item(self) -> dict[str, Any]:
-        return {"text": self._text(self.random), "level": self.level}
+    async def get_next_item(self) -> ReverseItem:
+        return {"text": self.text_of_level(self.random), "level": self.level}
 
-    async def collect_trajectories(self, item: dict[str, Any]) -> tuple[ScoredDataGroup, list[Any]]:
+    async def collect_trajectories(self, item: ReverseItem) -> tuple[ScoredDataGroup, list[ReverseItem]]:
         messages = [{"role": "user", "content": self.config.instruction.format(text=item["text"])}]
         async with self.server.managed_server(tokenizer=self.tokenizer) as server:
             answer = await server.chat_completion(
@@ -72,48 +86,53 @@ class ReverseEnv(BaseEnv):
             group["inference_logprobs"].append(node.logprobs)
             group["scores"].append(score(item["text"], reply))
             group["messages"].append([*messages, {"role": "assistant", "content": reply}])
-        self._learn_from(item, group["scores"])
+        self.level_up_if_solved(item["level"], fmean(group["scores"]))
         return group, []
 
-    async def evaluate(self, *args: Any, **kwargs: Any) -> dict[str, float]:
-        """Greedy replies to fixed strings of the current level."""
-        fixed = random.Random(0)
-        texts = [self._text(fixed) for _ in range(EVAL_ITEMS)]
-        scores = []
-        for text in texts:
-            answer = await self.server.chat_completion(
-                messages=[{"role": "user", "content": self.config.instruction.format(text=text)}],
-                n=1, max_tokens=self.config.max_tokens, temperature=0.0, split="eval",
-            )  # fmt: skip
-            scores.append(score(text, answer.choices[0].message.content or ""))
-        exact = sum(value == 1.0 for value in scores) / len(scores)
-        metrics = {"eval/score": sum(scores) / len(scores), "eval/exact": exact, "eval/level": float(self.level)}
-        await self.evaluate_log(metrics=metrics, verbose=False)
-        return metrics
+    async def evaluate(self, *args: Any, **kwargs: Any) -> None:
+        """Greedy replies to the same strings every time a level is evaluated."""
+        started = time.time()
+        fixed = random.Random(self.level)
+        texts = [self.text_of_level(fixed) for _ in range(EVAL_ITEMS)]
+        scores = await asyncio.gather(*map(self.score_greedily, texts))
+        self.eval_metrics = {
+            "eval/mean_score": fmean(scores),
+            "eval/exact": fmean(value == 1.0 for value in scores),
+            "eval/level": self.level,
+        }
+        samples = [{"text": text, "score": value} for text, value in zip(texts, scores, strict=True)]
+        await self.evaluate_log(self.eval_metrics, samples=samples, start_time=started, end_time=time.time())
+
+    async def score_greedily(self, text: str) -> float:
+        answer = await self.server.chat_completion(
+            messages=[{"role": "user", "content": self.config.instruction.format(text=text)}],
+            n=1, max_tokens=self.config.max_tokens, temperature=0.0, split="eval",
+        )  # fmt: skip
+        return score(text, answer.choices[0].message.content or "")
 
     async def wandb_log(self, wandb_metrics: dict[str, Any] | None = None) -> None:
-        metrics = dict(wandb_metrics or {})
-        metrics["train/level"] = self.level
-        if self.recent:
-            metrics["train/recent_score"] = sum(self.recent) / len(self.recent)
+        metrics = (wandb_metrics or {}) | self.eval_metrics | {"train/level": self.level}
+        if self.recent_scores:
+            metrics["train/recent_score"] = fmean(self.recent_scores)
+        self.eval_metrics = {}
         await super().wandb_log(metrics)
 
     def save_checkpoint(self, step: int, data: dict[str, Any] | None = None) -> None:
-        super().save_checkpoint(step, {**(data or {}), "level": self.level})
+        super().save_checkpoint(step, (data or {}) | {"level": self.level})
 
-    def _text(self, source: random.Random) -> str:
-        """A string of this level: one letter longer at every second level, four letters more at those between."""
-        length = min(self.config.longest, self.config.first_length + (self.level + 1) // 2)
-        letters = min(len(ascii_lowercase), self.config.first_letters + 4 * (self.level // 2))
-        return "".join(source.choices(ascii_lowercase[:letters], k=length))
+    def text_of_level(self, source: random.Random) -> str:
+        """Level by level, turn about: one letter longer, four more letters to choose from until it is all of them."""
+        widened = min((self.level - 1) // 2, (len(ascii_lowercase) - self.config.first_letters) // 4)
+        length = min(self.config.longest, self.config.first_length + self.level - 1 - widened)
+        return "".join(source.choices(ascii_lowercase[: self.config.first_letters + 4 * widened], k=length))
 
-    def _learn_from(self, item: dict[str, Any], scores: list[float]) -> None:
-        if item["level"] != self.level:
-            return
-        self.recent.append(sum(scores) / len(scores))
-        if len(self.recent) == LEVEL_WINDOW and sum(self.recent) / LEVEL_WINDOW >= self.config.solved_at:
+    def level_up_if_solved(self, level: int, mean_score: float) -> None:
+        if level != self.level:
+            return  # a straggler from before the last level-up
+        self.recent_scores.append(mean_score)
+        if len(self.recent_scores) == LEVEL_WINDOW and fmean(self.recent_scores) >= self.config.solved_at:
             self.level += 1
-            self.recent.clear()
+            self.recent_scores.clear()
 
 
 def score(text: str, reply: str) -> float:

@@ -123,6 +123,10 @@ class ManagedServer:
         prompt, base = self._prompt_of(plain_messages(messages), tools)
         return prompt, self._compute_input_ids(prompt, base)
 
+    def _convert_messages_to_prompt(self, messages: Sequence[Any], tools: Sequence[Any] | None = None) -> str:
+        """The text of `render`, under the name that tests of environments ask for it."""
+        return self._prompt_of(plain_messages(messages), tools)[0]
+
     def get_state(self) -> dict[str, Any]:
         """`{"nodes": [SequenceNode]}`, or `{"sequences": {text: SequenceNode}, "tree": the same}` with `track_tree`.
         Copies: `reset` leaves them alone."""

@@ -38,6 +38,16 @@ class ServerHarness(ModelTokenizer, APIServer):
         self.response_map: dict[str, Any] = {}
         self.tokens_and_logprobs_map: dict[str, TokenCompletion] = {}
 
+    @property
+    def config(self) -> APIServerConfig:
+        return self._config
+
+    @config.setter
+    def config(self, config: Any) -> None:
+        """Takes any object with some of the fields, such as only `model_name`; tests put such ones in."""
+        fields = {name: getattr(config, name) for name in APIServerConfig.model_fields if hasattr(config, name)}
+        self._config = config if isinstance(config, APIServerConfig) else APIServerConfig(**fields)
+
     def conv_to_dictkey(self, input_message: Sequence[Mapping[str, Any]]) -> str:
         """The key of a chat in `response_map`."""
         return "\n".join(f"role:{message['role']}\ncontent:{message['content']}" for message in input_message)

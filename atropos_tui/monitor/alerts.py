@@ -10,6 +10,7 @@ from atropos_tui.monitor.snapshot import (
     Alert,
     InferenceSection,
     LedgerSection,
+    RecordSection,
     SendsSection,
     SkippedSection,
 )
@@ -42,6 +43,7 @@ class Evidence:
     skipped: SkippedSection
     sends: SendsSection
     inference: InferenceSection
+    record: RecordSection
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +63,17 @@ def findings(evidence: Evidence) -> Iterator[Finding]:
         return
     if evidence.loop_held_by:
         yield Finding("loop_held", f"the event loop is held at {evidence.loop_held_by}", severe=True)
+    yield from _recording_stopped(evidence.record)
     yield from _no_progress(evidence)
     yield from _servers_down(evidence.inference)
     yield from _zero_advantage(evidence.skipped)
     yield from _outbox_grows(evidence.sends, evidence.now)
     yield from _losses(evidence.skipped)
+
+
+def _recording_stopped(record: RecordSection) -> Iterator[Finding]:
+    if record.stopped:
+        yield Finding("record", f"recording stopped: {record.stopped}; the run goes on", severe=True)
 
 
 def _no_progress(evidence: Evidence) -> Iterator[Finding]:

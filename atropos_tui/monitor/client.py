@@ -1,4 +1,4 @@
-"""A worker as seen from outside: snapshots, pages and commands over its unix socket."""
+"""A worker as seen from outside: snapshots, pages and commands over its unix socket, or over TCP with a token."""
 
 from __future__ import annotations
 
@@ -34,14 +34,17 @@ class RefusedError(AtroposError):
 class RunClient:
     """Watches one run and commands it. Every method raises UnreachableError or RefusedError.
 
-    Nothing is kept between calls: after a failure the same client may simply be used again.
+    `address` is the path of a unix socket, or an `http://` URL, which wants its token. Nothing is kept between calls:
+    after a failure the same client may simply be used again.
     """
 
-    def __init__(self, socket_path: str | Path) -> None:
-        self._socket_path = str(socket_path)
+    def __init__(self, address: str | Path, token: str = "") -> None:
+        self._address = str(address)
+        remote = self._address.startswith(("http://", "https://"))
         self._http = httpx.AsyncClient(
-            transport=httpx.AsyncHTTPTransport(uds=self._socket_path),
-            base_url="http://worker",
+            transport=None if remote else httpx.AsyncHTTPTransport(uds=self._address),
+            base_url=self._address if remote else "http://worker",
+            headers={"authorization": f"Bearer {token}"} if token else None,
             timeout=httpx.Timeout(_SILENCE_LIMIT, connect=5.0),
             trust_env=False,
         )
@@ -73,9 +76,12 @@ class RunClient:
             raise self._unreachable(error) from error
 
     async def groups(
-        self, *, older_than: int | None = None, limit: int = 50, outcome: str = "", reason: str = ""
+        self, *, older_than: int | None = None, limit: int = 50, outcome: str = "", reason: str = "", search: str = ""
     ) -> GroupPage:
-        """Groups that ended, newest first; `older_than` is the `GroupPage.older_than` or a group of the page before."""
+        """Groups that ended, newest first; `older_than` is the `GroupPage.older_than` or a group of the page before.
+
+        `search` finds words in their messages, which needs a record.
+        """
         params: dict[str, str | int] = {"limit": limit}
         if older_than is not None:
             params["older_than"] = older_than
@@ -83,6 +89,8 @@ class RunClient:
             params["outcome"] = outcome
         if reason:
             params["reason"] = reason
+        if search:
+            params["search"] = search
         return self._read(read_page, await self._request("GET", "/groups", params))
 
     async def group(self, group_id: int) -> GroupDetail:
@@ -122,13 +130,13 @@ class RunClient:
             return reader(body)
         except ValueError as error:
             raise UnreachableError(
-                f"the answer of the worker at {self._socket_path} cannot be read ({error})",
+                f"the answer of the worker at {self._address} cannot be read ({error})",
                 "worker and screen must be of the same version",
             ) from error
 
     def _unreachable(self, error: Exception) -> UnreachableError:
         return UnreachableError(
-            f"the worker at {self._socket_path} does not answer ({error or type(error).__name__})",
+            f"the worker at {self._address} does not answer ({error or type(error).__name__})",
             "it ended, or runs on another machine",
         )
 

@@ -115,14 +115,13 @@ class ControlApi:
         if not 1 <= limit <= MAX_PAGE:
             raise HTTPException(400, f"limit must be from 1 to {MAX_PAGE}")
         self._view.drain()
-        wanted = GroupFilter(outcome=query.get("outcome", ""), reason=query.get("reason", ""))
-        page = self._view.store.page(wanted, older_than, limit)
+        page = await self._view.groups.page(_read_filter(request), older_than, limit)
         return Response(to_json(page), media_type="application/json")
 
     async def _group(self, request: Request) -> Response:
         group_id: int = request.path_params["group_id"]
         self._view.drain()
-        group = self._view.store.find(group_id)
+        group = await self._view.groups.find(group_id)
         if group is None:
             raise HTTPException(404, f"group {group_id} has not ended, or is no longer kept")
         body = await asyncio.to_thread(lambda: to_json(group.detail(self._decode)))
@@ -136,6 +135,23 @@ class ControlApi:
             return JSONResponse({"ok": True})
 
         return endpoint
+
+
+def _read_filter(request: Request) -> GroupFilter:
+    query = request.query_params
+
+    def number(name: str, reader: Callable[[str], T]) -> T | None:
+        return _read(request, name, reader, "") if query.get(name) else None
+
+    return GroupFilter(
+        outcome=query.get("outcome", ""),
+        reason=query.get("reason", ""),
+        search=query.get("search", ""),
+        score_from=number("score_from", float),
+        score_to=number("score_to", float),
+        step_from=number("step_from", int),
+        step_to=number("step_to", int),
+    )
 
 
 def _read(request: Request, name: str, reader: Callable[[str], T], otherwise: str) -> T:

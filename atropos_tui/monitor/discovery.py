@@ -18,7 +18,10 @@ WORKER_FILE = "worker.json"
 
 
 class WorkerFile(BaseModel):
-    """Who runs here. `ended_at`, `end_state` and `why` are filled in by a worker that ended in order."""
+    """Who runs here. `url` is set where the worker answers over TCP too.
+
+    `ended_at`, `end_state` and `why` are filled in by a worker that ended in order.
+    """
 
     run_id: str
     pid: int
@@ -27,6 +30,7 @@ class WorkerFile(BaseModel):
     environment: str
     file: str
     host: str = ""
+    url: str = ""
     ended_at: float = 0.0
     end_state: str = ""
     why: str = ""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
+from statistics import fmean
 from typing import Protocol
 
 from atropos_tui.ledger import GroupContent
@@ -25,13 +27,30 @@ _MAX_UNSETTLED = 64
 
 @dataclass(frozen=True, slots=True)
 class GroupFilter:
-    """Which groups to list; empty means any."""
+    """Which groups to list; empty means any. Ranges are inclusive, scores are means of a group.
+
+    `search` is for the texts of messages, which only a record can look through.
+    """
 
     outcome: str = ""
     reason: str = ""
+    search: str = ""
+    score_from: float | None = None
+    score_to: float | None = None
+    step_from: int | None = None
+    step_to: int | None = None
 
     def matches(self, row: EndedRow) -> bool:
-        return (not self.outcome or row.outcome == self.outcome) and (not self.reason or row.reason == self.reason)
+        """All but `search`."""
+        return (
+            (not self.outcome or row.outcome == self.outcome)
+            and (not self.reason or row.reason == self.reason)
+            and _within(row.step, self.step_from, self.step_to)
+            and (self.score_from is self.score_to is None or self._score_matches(row.scores))
+        )
+
+    def _score_matches(self, scores: Sequence[float]) -> bool:
+        return bool(scores) and _within(fmean(scores), self.score_from, self.score_to)
 
 
 @dataclass(slots=True)
@@ -68,10 +87,12 @@ class GroupStore(Protocol):
         """The group went to the outbox."""
         ...
 
-    def ended(self, group: EndedGroup) -> None: ...
+    def ended(self, group: EndedGroup) -> int:
+        """The place of the group in the order of ending."""
+        ...
 
-    def page(self, wanted: GroupFilter, older_than: int | None, limit: int) -> GroupPage:
-        """Newest first, in order of ending, below the group `older_than`."""
+    def page(self, wanted: GroupFilter, older_than: int | None, limit: int, above: int = 0) -> GroupPage:
+        """Newest first, in order of ending, below the group `older_than` and after the place `above`."""
         ...
 
     def find(self, group_id: int) -> KeptGroup | None: ...
@@ -109,10 +130,10 @@ class MemoryGroupStore:
 
     Lost groups (skipped, rejected, failed, refused) are what an operator looks for, so they stay longest: delivered
     ones make room first, down to a quarter of the space. Packing contents takes a small share of the time; what
-    comes faster is listed without content.
+    comes faster is listed without content. `ended_before` groups ended in earlier lives of the run.
     """
 
-    def __init__(self, max_groups: int = 10_000, max_bytes: int = 64 << 20) -> None:
+    def __init__(self, max_groups: int = 10_000, max_bytes: int = 64 << 20, ended_before: int = 0) -> None:
         self._max_groups = max_groups
         self._max_bytes = max_bytes
         self._unsettled: dict[int, GroupContent] = {}
@@ -121,7 +142,7 @@ class MemoryGroupStore:
         self._lost = _Shelf()
         self._others = _Shelf()
         self._allowances = {True: Allowance(share=0.1), False: Allowance(share=0.02)}
-        self._order = 0
+        self._order = ended_before
 
     @property
     def size(self) -> int:
@@ -142,7 +163,7 @@ class MemoryGroupStore:
             self._outbox_size += _size(rollouts)
             self._make_room()
 
-    def ended(self, group: EndedGroup) -> None:
+    def ended(self, group: EndedGroup) -> int:
         row = group.row
         lost = row.outcome in LOST_OUTCOMES
         rollouts = self._pack(row.group_id, lost)
@@ -151,14 +172,17 @@ class MemoryGroupStore:
         if row.outcome is Outcome.REQUEUED:
             rollouts = None
         if rollouts and not row.scores:
-            group = replace(group, row=_with_scores(row, rollouts))
+            group = replace(group, row=with_scores_of_content(row, rollouts))
         self._order += 1
         (self._lost if lost else self._others).add(KeptGroup(self._order, group, rollouts))
         self._make_room()
+        return self._order
 
-    def page(self, wanted: GroupFilter, older_than: int | None, limit: int) -> GroupPage:
-        total = sum(wanted.matches(group.ended.row) for group in self._newest_first())
-        matching = (group for group in self._older_than(older_than) if wanted.matches(group.ended.row))
+    def page(self, wanted: GroupFilter, older_than: int | None, limit: int, above: int = 0) -> GroupPage:
+        newest_first = takewhile(lambda group: group.order > above, self._newest_first())
+        total = sum(wanted.matches(group.ended.row) for group in newest_first)
+        older = takewhile(lambda group: group.order > above, self._older_than(older_than))
+        matching = (group for group in older if wanted.matches(group.ended.row))
         rows = [group.row for _, group in zip(range(limit), matching, strict=False)]
         return GroupPage(
             rows=tuple(rows),
@@ -203,11 +227,15 @@ class MemoryGroupStore:
             shelf.drop_oldest()
 
 
+def _within(value: float, low: float | None, high: float | None) -> bool:
+    return (low is None or value >= low) and (high is None or value <= high)
+
+
 def _size(rollouts: tuple[PackedRollout, ...]) -> int:
     return sum(rollout.size for rollout in rollouts)
 
 
-def _with_scores(row: EndedRow, rollouts: tuple[PackedRollout, ...]) -> EndedRow:
+def with_scores_of_content(row: EndedRow, rollouts: tuple[PackedRollout, ...]) -> EndedRow:
     """A malformed group was never scored by the runtime, but its content has what the environment gave."""
     shown = rollouts[:MAX_SCORES]
     return replace(

@@ -19,7 +19,7 @@ from atropos_tui.monitor.run_model import RunModel
 from atropos_tui.monitor.scores_model import ScoresModel
 from atropos_tui.monitor.sends_model import SendsModel
 from atropos_tui.monitor.skipped_model import SkippedModel
-from atropos_tui.monitor.snapshot import SECTIONS, RunSnapshot
+from atropos_tui.monitor.snapshot import SECTIONS, RecordSection, RunSnapshot
 
 # Clocks that drift apart by less than this are taken to run alike, so that times shown don't tremble.
 _CLOCK_JUMP = 0.5
@@ -48,6 +48,7 @@ class Model:
                 self._handlers[event_type].append(handler)
         self._seq = 0
         self._offset: float | None = None
+        self._record = RecordSection()
         self._snapshot = RunSnapshot(versions=dict.fromkeys(SECTIONS, 0))
 
     def apply(self, event: EventBase) -> EndedGroup | None:
@@ -77,6 +78,10 @@ class Model:
         """Log lines that came too fast to be looked at one by one."""
         self._logs.count_unseen(by_level)
 
+    def note_record(self, record: RecordSection) -> None:
+        """What is recorded of the run."""
+        self._record = record
+
     def snapshot(self, mono: float, wall: float) -> RunSnapshot:
         """All sections at this moment. A section that shows nothing new keeps its version and is the same object."""
         now = self._instant(mono, wall)
@@ -87,7 +92,7 @@ class Model:
         inference = self._inference.section(now)
         self._snapshot = self._with_versions(
             now.at(mono),
-            run=self._run.section(now, ledger, queue, skipped, sends, inference),
+            run=self._run.section(now, ledger, queue, skipped, sends, inference, self._record),
             ledger=ledger,
             queue=queue,
             scores=self._scores.section(),
@@ -96,6 +101,7 @@ class Model:
             inference=inference,
             logs=self._logs.section(now),
             evals=self._evals.section(now),
+            record=self._record,
         )
         return self._snapshot
 

@@ -8,10 +8,12 @@ import sys
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 from atropos_tui.http_server import HttpServer
 from atropos_tui.monitor.control_api import Commands, ControlApi
 from atropos_tui.monitor.packed_content import Decode
+from atropos_tui.monitor.remote_access import RemoteAccess, TokenGuard
 from atropos_tui.monitor.run_view import RunView
 from atropos_tui.monitor.unix_socket import bind_unix, remove_socket
 
@@ -21,7 +23,7 @@ logger = logging.getLogger(__name__)
 
 
 class MonitorThread:
-    """Drains events, folds the model, serves the control API on a unix socket.
+    """Drains events, folds the model, serves the control API on a unix socket and, if asked, to others over TCP.
 
     `readers` are called on the monitor's loop whenever their file descriptor can be read, until one says False.
     """
@@ -41,6 +43,7 @@ class MonitorThread:
         self._socket_path = socket_path
         self._decode = decode
         self._read_only = read_only
+        self._remote: RemoteAccess | None = None
         self._readers = dict(readers or {})
         self._ready = threading.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -48,8 +51,9 @@ class MonitorThread:
         self._error: Exception | None = None
         self._thread = threading.Thread(target=self._run, name="monitor", daemon=True)
 
-    def start(self) -> None:
-        """Returns when the socket answers. Raises UsageError when it cannot be had."""
+    def start(self, remote: RemoteAccess | None = None) -> None:
+        """Returns when the socket answers; `remote` answers soon after. Raises UsageError when it cannot be had."""
+        self._remote = remote
         self._listener = bind_unix(self._socket_path)
         self._thread.start()
         self._ready.wait()
@@ -75,17 +79,25 @@ class MonitorThread:
     async def _watch(self) -> None:
         self._loop = asyncio.get_running_loop()
         api = ControlApi(self._view, self._commands, self._decode, read_only=self._read_only)
-        server = HttpServer(api.app(), on_ready=self._ready.set, handle_signals=False, lifespan="off", log_config=None)
+        app = api.app()
+        options: dict[str, Any] = {"handle_signals": False, "lifespan": "off", "log_config": None}
+        server = HttpServer(app, on_ready=self._ready.set, **options)
+        serving = [asyncio.create_task(server.serve_on(self._listener))]
+        servers = [server]
+        if self._remote is not None:
+            servers.append(HttpServer(TokenGuard(app, self._remote.token), **options))
+            serving.append(asyncio.create_task(servers[-1].serve_on(self._remote.listener)))
         for descriptor in self._readers:
             self._loop.add_reader(descriptor, self._read, descriptor)
-        serving = asyncio.create_task(server.serve_on(self._listener))
         draining = asyncio.create_task(self._drain())
         closing = asyncio.create_task(self._closing.wait())
-        await asyncio.wait({serving, draining, closing}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({*serving, draining, closing}, return_when=asyncio.FIRST_COMPLETED)
         self._view.drain(most=sys.maxsize)
+        self._view.record_moment(last=True)
         api.closing.set()
-        server.should_exit = True
-        await serving
+        for server in servers:
+            server.should_exit = True
+        await asyncio.gather(*serving)
         if draining.done():
             draining.result()
 
@@ -97,4 +109,5 @@ class MonitorThread:
         while True:
             more = self._view.drain()
             self._view.watch_loop()
+            self._view.record_moment()
             await asyncio.sleep(0 if more else DRAIN_SECONDS)

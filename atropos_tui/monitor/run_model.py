@@ -28,6 +28,7 @@ from atropos_tui.monitor.snapshot import (
     InferenceSection,
     LedgerSection,
     QueueSection,
+    RecordSection,
     RunSection,
     SendsSection,
     SkippedSection,
@@ -73,6 +74,7 @@ class RunModel:
         skipped: SkippedSection,
         sends: SendsSection,
         inference: InferenceSection,
+        record: RecordSection,
     ) -> RunSection:
         started = self._started
         why_ended = one_line(self._ended.why, ERROR_LENGTH) if self._ended else ""
@@ -101,6 +103,7 @@ class RunModel:
                 skipped=skipped,
                 sends=sends,
                 inference=inference,
+                record=record,
             )
         )
         return RunSection(

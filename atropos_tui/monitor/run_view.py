@@ -7,21 +7,28 @@ import logging
 from atropos_tui.ledger import Clock, GroupContent
 from atropos_tui.ledger.events import EventBase, GroupEnqueued, LogLine
 from atropos_tui.monitor.collector import Collector
+from atropos_tui.monitor.group_pages import GroupPages
 from atropos_tui.monitor.group_store import GroupStore
 from atropos_tui.monitor.loop_watch import LoopWatch
 from atropos_tui.monitor.model import Model
+from atropos_tui.monitor.run_file.recorder import Recorder
 from atropos_tui.monitor.snapshot import RunSnapshot
 
 logger = logging.getLogger(__name__)
 
 
 class RunView:
-    """Used by one thread; what other threads touch are `collector` and `loop_watch` only."""
+    """Used by one thread; what other threads touch are `collector` and `loop_watch` only.
 
-    def __init__(self, store: GroupStore, clock: Clock | None = None) -> None:
+    `recorder` gets all that is drained; the owner starts and closes it.
+    """
+
+    def __init__(self, store: GroupStore, clock: Clock | None = None, recorder: Recorder | None = None) -> None:
         self.collector = Collector()
         self.loop_watch = LoopWatch()
-        self.store = store
+        self.groups = GroupPages(store, recorder)
+        self._store = store
+        self._recorder = recorder
         self._model = Model()
         self._clock = clock or Clock()
 
@@ -45,15 +52,29 @@ class RunView:
     def snapshot(self) -> RunSnapshot:
         """This moment, with whatever was drained so far."""
         self.watch_loop()
+        if self._recorder is not None:
+            self._model.note_record(self._recorder.section())
         return self._model.snapshot(self._clock.monotonic(), self._clock.wall())
 
+    def record_moment(self, *, last: bool = False) -> None:
+        """Let the record have this moment, when it is time for one or the run is over."""
+        if self._recorder is not None and (last or self._recorder.keyframe_is_due(self._clock.monotonic())):
+            self._recorder.note_snapshot(self.snapshot())
+
     def _take(self, taken: EventBase | GroupContent) -> None:
+        recorder = self._recorder
         if isinstance(taken, GroupContent):
-            self.store.keep(taken)
+            self._store.keep(taken)
             self._model.note_content(taken.group_id)
+            if recorder is not None:
+                recorder.note_content(taken)
             return
+        if recorder is not None:
+            recorder.note_event(taken)
         ended = self._model.apply(taken)
         if ended is not None:
-            self.store.ended(ended)
+            place = self._store.ended(ended)
+            if recorder is not None:
+                recorder.note_ended(place, taken.seq, ended)
         elif isinstance(taken, GroupEnqueued):
-            self.store.enqueued(taken.group_id)
+            self._store.enqueued(taken.group_id)

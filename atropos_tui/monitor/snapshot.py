@@ -294,6 +294,25 @@ class EvalsSection:
 
 
 @dataclass(frozen=True, slots=True)
+class RecordSection:
+    """The run file. `level` is empty when nothing is recorded, `stopped` says why recording ended early.
+
+    Sizes are bytes (0: no limit); every event up to `seq` is on disk. Of `dropped_arrays` groups the token arrays, of
+    `dropped_contents` groups everything but their lines made room; `missed_contents` came too fast to be written.
+    """
+
+    level: str = ""
+    path: str = ""
+    size: int = 0
+    size_limit: int = 0
+    seq: int = 0
+    dropped_arrays: int = 0
+    dropped_contents: int = 0
+    missed_contents: int = 0
+    stopped: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class RunSnapshot:
     """One moment of a run. `versions` has a number a section that grows when the section changes."""
 
@@ -309,9 +328,10 @@ class RunSnapshot:
     inference: InferenceSection = field(default_factory=InferenceSection)
     logs: LogsSection = field(default_factory=LogsSection)
     evals: EvalsSection = field(default_factory=EvalsSection)
+    record: RecordSection = field(default_factory=RecordSection)
 
 
-SECTIONS = ("run", "ledger", "queue", "scores", "skipped", "sends", "inference", "logs", "evals")
+SECTIONS = ("run", "ledger", "queue", "scores", "skipped", "sends", "inference", "logs", "evals", "record")
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,9 +25,11 @@ class Characters:
         self._chat_template = jinja2.Environment(autoescape=False).from_string(
             (directory / "chat_template.jinja").read_text(encoding="utf-8")
         )
-        self.size: int = self._tokenizer.get_vocab_size()
-        self.end: int = self._tokenizer.token_to_id(END_TOKEN)
-        self.turn: int = self._tokenizer.token_to_id(TURN_TOKEN)
+        vocabulary: dict[str, int] = self._tokenizer.get_vocab()
+        self._written = {token_id: token for token, token_id in vocabulary.items()}
+        self.size = len(vocabulary)
+        self.end = vocabulary[END_TOKEN]
+        self.turn = vocabulary[TURN_TOKEN]
 
     def encode(self, text: str) -> list[int]:
         """Token ids of a text; a character that isn't in the vocabulary becomes `?`."""
@@ -41,8 +43,7 @@ class Characters:
 
     def token(self, token_id: int) -> str:
         """How one token is written, the end of the answer too."""
-        token: str = self._tokenizer.id_to_token(token_id)
-        return token
+        return self._written[token_id]
 
     def render_chat(self, messages: Sequence[Mapping[str, str]]) -> str:
         """The prompt of a chat, by the tokenizer's own template."""

@@ -1,128 +1,117 @@
-"""Sampling for many callers at once: requests that come close together share one batch, in a thread of its own."""
+"""Sampling for many requests: what arrives within a few milliseconds is sampled as one batch, in a thread."""
 
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 import numpy as np
 
-from atropos_tui.pocket.layers import Array, log_softmax
+from atropos_tui.pocket.characters import Characters
+from atropos_tui.pocket.layers import Array
 from atropos_tui.pocket.policy import Parameters, Policy
-from atropos_tui.pocket.positions import anchor_of, positions_of
-from atropos_tui.pocket.sampling import Sample, SamplingRequest, sample
+from atropos_tui.pocket.sampling import Sample, SamplingRequest, prompt_logprobs, sample
 
 GATHER_SECONDS = 0.003
 LARGEST_BATCH = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Sampled:
-    """The samples of one request, and the version of the weights that made them all."""
+class Weights:
+    """A policy and the number of the trainer's step that made it. Never changed, only replaced as a whole."""
 
-    samples: list[Sample]
-    weight_version: int
+    policy: Policy
+    version: int
 
 
-@dataclass(slots=True)
-class EngineCounts:
-    """Totals since the start; `busy_seconds` is time spent in sampling."""
-
-    requests: int = 0
-    sequences: int = 0
-    tokens: int = 0
-    batches: int = 0
-    busy_seconds: float = 0.0
+@dataclass(frozen=True, slots=True)
+class _Job:
+    request: SamplingRequest
+    result: asyncio.Future[tuple[list[Sample], int]]
 
 
 class Engine:
-    """Owns the policy's weights. All work on them is done in one thread, so that no batch sees two versions."""
+    """All methods belong to the event loop; only the arithmetic runs in a thread."""
 
-    def __init__(self, policy: Policy, *, end_token: int, turn_token: int, seed: int) -> None:
-        self.weight_version = 0
-        self.counts = EngineCounts()
-        self._policy = policy
-        self._end_token = end_token
-        self._turn_token = turn_token
+    def __init__(self, policy: Policy, characters: Characters, seed: int) -> None:
+        self.characters = characters
+        self.weights = Weights(policy, 0)
+        self.sequences_sampled = 0
+        self.tokens_sampled = 0
         self._random = np.random.default_rng(seed)
-        self._waiting: asyncio.Queue[tuple[SamplingRequest, asyncio.Future[Sampled]]] = asyncio.Queue()
-        self._running = asyncio.Event()
-        self._running.set()
-        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="policy")
+        self._jobs: asyncio.Queue[_Job] = asyncio.Queue()
+        self._resumed = asyncio.Event()
+        self._resumed.set()
 
     @property
-    def paused(self) -> bool:
-        return not self._running.is_set()
+    def reach(self) -> int:
+        return self.weights.policy.shape.reach
+
+    @property
+    def is_paused(self) -> bool:
+        return not self._resumed.is_set()
+
+    @property
+    def waiting(self) -> int:
+        """Requests that no batch has taken yet."""
+        return self._jobs.qsize()
 
     def pause(self) -> None:
-        """Start no further batch; requests wait."""
-        self._running.clear()
+        """Let the batch that runs end, and keep requests waiting until `resume`."""
+        self._resumed.clear()
 
     def resume(self) -> None:
-        self._running.set()
+        self._resumed.set()
 
-    async def sample(self, request: SamplingRequest) -> Sampled:
-        """`request.n` samples of one prompt."""
-        answer: asyncio.Future[Sampled] = asyncio.get_running_loop().create_future()
-        self._waiting.put_nowait((request, answer))
-        return await answer
+    def replace_weights(self, parameters: Parameters, version: int) -> None:
+        """From the next batch on; the one that runs ends with the weights it began with."""
+        self.weights = Weights(Policy(self.weights.policy.shape, parameters), version)
 
-    async def replace_weights(self, parameters: Mapping[str, Array], version: int) -> None:
-        """Takes effect between two batches. Raises ValueError when names or shapes are not the policy's."""
-        mine = self._policy.parameters
-        if set(parameters) != set(mine):
-            raise ValueError(f"the weights lack or add {sorted(set(parameters) ^ set(mine))[:3]}")
-        for name, value in parameters.items():
-            if value.shape != mine[name].shape:
-                raise ValueError(f"{name} has shape {value.shape}, the policy's is {mine[name].shape}")
-        new: Parameters = {name: value.astype(mine[name].dtype) for name, value in parameters.items()}
-        await asyncio.get_running_loop().run_in_executor(self._thread, self._swap, new, version)
+    async def sample(self, request: SamplingRequest) -> tuple[list[Sample], int]:
+        """The samples of a request, and the version of the weights that made them all."""
+        job = _Job(request, asyncio.get_running_loop().create_future())
+        self._jobs.put_nowait(job)
+        return await job.result
 
-    async def logprobs(self, tokens: list[int], top: int) -> list[dict[int, float] | None]:
-        """The likeliest `top` tokens and the actual one at each position but the first, with their logprobs."""
-        return await asyncio.get_running_loop().run_in_executor(self._thread, self._score, tokens, top)
+    async def prompt_logprobs(self, prompt: Sequence[int]) -> Array:
+        """Logprobs (T - 1, V) of every token at each place of a prompt but the first."""
+        return await asyncio.to_thread(prompt_logprobs, self.weights.policy, prompt, self.characters.turn)
 
-    async def run(self) -> None:
-        """Serve what waits, for ever."""
-        loop = asyncio.get_running_loop()
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Requests are answered while this context is open."""
+        task = asyncio.create_task(self._answer_batches(), name="pocket engine")
+        try:
+            yield
+        finally:
+            task.cancel()
+
+    async def _answer_batches(self) -> None:
         while True:
-            batch = [await self._waiting.get()]
-            await self._running.wait()
-            await asyncio.sleep(GATHER_SECONDS)
-            while not self._waiting.empty() and sum(request.n for request, _ in batch) < LARGEST_BATCH:
-                batch.append(self._waiting.get_nowait())
-            wanted = [(request, answer) for request, answer in batch if not answer.done()]
-            if wanted:
-                sampled = await loop.run_in_executor(self._thread, self._sample, [request for request, _ in wanted])
-                for (_, answer), samples in zip(wanted, sampled, strict=True):
-                    if not answer.done():
-                        answer.set_result(samples)
+            jobs = await self._next_jobs()
+            weights = self.weights
+            try:
+                answers = await asyncio.to_thread(self._sample, weights.policy, [job.request for job in jobs])
+            except Exception as error:  # noqa: BLE001  a batch that fails is its requests' failure, not the server's
+                for job in jobs:
+                    if not job.result.done():
+                        job.result.set_exception(error)
+                continue
+            for job, samples in zip(jobs, answers, strict=True):
+                self.sequences_sampled += len(samples)
+                self.tokens_sampled += sum(len(one.tokens) for one in samples)
+                if not job.result.done():
+                    job.result.set_result((samples, weights.version))
 
-    def _sample(self, requests: list[SamplingRequest]) -> list[Sampled]:
-        started = time.perf_counter()
-        version = self.weight_version
-        samples = sample(self._policy, requests, self._end_token, self._turn_token, self._random)
-        self.counts.requests += len(requests)
-        self.counts.sequences += sum(map(len, samples))
-        self.counts.tokens += sum(len(one.tokens) for group in samples for one in group)
-        self.counts.batches += 1
-        self.counts.busy_seconds += time.perf_counter() - started
-        return [Sampled(group, version) for group in samples]
+    async def _next_jobs(self) -> list[_Job]:
+        jobs = [await self._jobs.get()]
+        await asyncio.sleep(GATHER_SECONDS)
+        await self._resumed.wait()
+        while not self._jobs.empty() and sum(job.request.n for job in jobs) < LARGEST_BATCH:
+            jobs.append(self._jobs.get_nowait())
+        return jobs
 
-    def _swap(self, parameters: Parameters, version: int) -> None:
-        self._policy.parameters = parameters
-        self.weight_version = version
-
-    def _score(self, tokens: list[int], top: int) -> list[dict[int, float] | None]:
-        sequence = np.array([tokens])
-        anchor = anchor_of(tokens, self._turn_token)
-        positions = positions_of(len(tokens), anchor, self._policy.shape.reach)[None]
-        logprobs = log_softmax(self._policy.forward(sequence, positions)[0])[0]
-        scored: list[dict[int, float] | None] = [None]
-        for place, token in enumerate(tokens[1:]):
-            likeliest = np.argsort(-logprobs[place])[:top].tolist()
-            scored.append({int(one): float(logprobs[place, one]) for one in dict.fromkeys([token, *likeliest])})
-        return scored
+    def _sample(self, policy: Policy, requests: Sequence[SamplingRequest]) -> list[list[Sample]]:
+        return sample(policy, requests, self.characters.end, self.characters.turn, self._random)

@@ -53,7 +53,8 @@ class GrpoMetrics:
 def group_advantages(scores: Sequence[float], smallest_deviation: float) -> Array:
     """(score - mean) / standard deviation within a group; zeros when all scores are equal."""
     values = np.asarray(scores, np.float64)
-    return (values - values.mean()) / max(float(values.std()), smallest_deviation)
+    advantages: Array = (values - values.mean()) / max(float(values.std()), smallest_deviation)
+    return advantages
 
 
 def loss_and_gradient(logits: Array, batch: TrainingBatch, settings: GrpoSettings) -> tuple[GrpoMetrics, Array]:

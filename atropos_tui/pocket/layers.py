@@ -78,12 +78,14 @@ def join_heads_backward(grad: Array, heads: int) -> Array:
 
 def softmax(x: Array) -> Array:
     exponentials = np.exp(x - x.max(axis=-1, keepdims=True))
-    return exponentials / exponentials.sum(axis=-1, keepdims=True)
+    normed: Array = exponentials / exponentials.sum(axis=-1, keepdims=True)
+    return normed
 
 
 def log_softmax(x: Array) -> Array:
     shifted = x - x.max(axis=-1, keepdims=True)
-    return shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
+    logprobs: Array = shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
+    return logprobs
 
 
 def attention(queries: Array, keys: Array, values: Array, hiding: Array) -> tuple[Array, Array]:

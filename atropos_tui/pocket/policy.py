@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -128,10 +128,14 @@ class Policy:
         self.shape = shape
         self.parameters = parameters
 
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.parameters["head.bias"].dtype
+
     def forward(self, tokens: Tokens, positions: Tokens) -> tuple[Array, Activations]:
         """Tokens and their positions (B, T) → logits (B, T, V) of each following token, and the activations."""
         length = tokens.shape[1]
-        causal = np.triu(np.full((length, length), HIDDEN, self.parameters["head.bias"].dtype), k=1)
+        causal = np.triu(np.full((length, length), HIDDEN, self.dtype), k=1)
         x = self._embed(tokens, positions)
         blocks = []
         for block in range(self.shape.blocks):

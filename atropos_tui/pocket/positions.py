@@ -1,7 +1,7 @@
 """Where a token stands for the policy: positions are counted from an anchor, the end of the first turn.
 
-A string of any length then ends, and its answer begins, at the same position: what was learned of short strings holds
-for longer ones.
+A string of any length then ends, and its answer begins, at the same position, so that what was learned of short strings
+holds for longer ones.
 """
 
 from __future__ import annotations
@@ -21,3 +21,9 @@ def anchor_of(prompt: Sequence[int], turn_token: int) -> int:
 def positions_of(length: int, anchor: int, reach: int) -> Tokens:
     """Positions (length,) of a sequence: the anchor stands at `reach` - 1, what is out of reach at the rim."""
     return np.clip(np.arange(length) - anchor + reach - 1, 0, 2 * reach - 1)
+
+
+def room_after(prompt: Sequence[int], turn_token: int, reach: int) -> int:
+    """How many tokens can follow the prompt within reach of its anchor; none if the anchor is out of reach itself."""
+    anchor = anchor_of(prompt, turn_token)
+    return max(0, reach - (len(prompt) - 1 - anchor)) if anchor < reach else 0

@@ -1,4 +1,7 @@
-"""Sampling from the policy: prompts of any lengths in one batch, one token a step, keys and values cached."""
+"""Sampling from the policy: prompts of any lengths in one batch, one token a step, keys and values cached.
+
+Shapes: R prompts, B samples in all, P the longest prompt, V tokens of the vocabulary.
+"""
 
 from __future__ import annotations
 
@@ -26,91 +29,101 @@ class SamplingRequest:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One completion; its last token is the end-of-sequence token if the policy stopped of itself.
+    """One completion; its last token is the end token if the policy stopped of itself.
 
-    `logprobs` are the policy's own, at temperature 1 and before top-p, as vLLM reports them and a trainer needs them.
+    `all_logprobs` (tokens, V) are the policy's own, at temperature 1 and before top-p, as vLLM reports them and as a
+    trainer needs them.
     """
 
     tokens: list[int]
-    logprobs: list[float]
-    stopped: bool
+    all_logprobs: Array
+
+    @property
+    def logprobs(self) -> list[float]:
+        """Of the sampled tokens."""
+        sampled: list[float] = self.all_logprobs[np.arange(len(self.tokens)), self.tokens].tolist()
+        return sampled
 
 
 def sample(
     policy: Policy, requests: Sequence[SamplingRequest], end_token: int, turn_token: int, random: np.random.Generator
 ) -> list[list[Sample]]:
     """The samples of each request, in the order of the requests."""
+    copies = np.array([request.n for request in requests])
     logits, hiding, next_position, past = _read_prompts(policy, [request.prompt for request in requests], turn_token)
 
     # Each prompt was read once; from here on each of its samples has a row of its own.
-    copies = np.array([request.n for request in requests])
-    logits, hiding, next_position = (np.repeat(rows, copies, axis=0) for rows in (logits, hiding, next_position))
-    past = [KeysAndValues(*(np.repeat(rows, copies, axis=0) for rows in block)) for block in past]
-    temperature = np.repeat([request.temperature for request in requests], copies)[:, None]
-    top_p = np.repeat([request.top_p for request in requests], copies)[:, None]
-    limit = np.repeat([request.max_tokens for request in requests], copies)
+    logits, hiding = logits.repeat(copies, axis=0), hiding.repeat(copies, axis=0)
+    next_position = next_position.repeat(copies)
+    past = [KeysAndValues(block.keys.repeat(copies, axis=0), block.values.repeat(copies, axis=0)) for block in past]
+    temperature = np.array([[request.temperature] for request in requests]).repeat(copies, axis=0)
+    top_p = np.array([[request.top_p] for request in requests]).repeat(copies, axis=0)
+    limit = np.array([request.max_tokens for request in requests]).repeat(copies)
 
-    steps = int(limit.max())
-    rows = np.arange(len(limit))
-    tokens = np.full((len(limit), steps), end_token)
-    logprobs = np.zeros((len(limit), steps))
+    tokens: list[Tokens] = []
+    all_logprobs: list[Array] = []
     lengths = limit.copy()
-    visible = np.zeros((len(limit), 1, 1, 1), hiding.dtype)
-    for step in range(steps):
-        all_logprobs = log_softmax(logits)
-        tokens[:, step] = chosen = _choose(logits, temperature, top_p, random)
-        logprobs[:, step] = all_logprobs[rows, chosen]
-        lengths = np.where((chosen == end_token) & (step < lengths), step + 1, lengths)
-        if (lengths <= step + 1).all():
+    shown = np.zeros((len(limit), 1, 1, 1), hiding.dtype)
+    while True:
+        chosen = _choose(logits, temperature, top_p, random)
+        tokens.append(chosen)
+        all_logprobs.append(log_softmax(logits))
+        lengths = np.where(chosen == end_token, np.minimum(lengths, len(tokens)), lengths)
+        if (lengths <= len(tokens)).all():
             break
-        hiding = np.concatenate([hiding, visible], axis=-1)
+        hiding = np.concatenate([hiding, shown], axis=-1)
         logits, past = policy.extend(chosen[:, None], next_position[:, None], hiding, past)
         next_position = np.minimum(next_position + 1, policy.shape.positions - 1)
 
+    by_row, logprobs_by_row = np.stack(tokens, axis=1), np.stack(all_logprobs, axis=1)
     samples = iter(
-        Sample(
-            tokens[row, :length].tolist(), logprobs[row, :length].tolist(), bool(tokens[row, length - 1] == end_token)
-        )
-        for row, length in enumerate(lengths)
+        Sample(by_row[row, :length].tolist(), logprobs_by_row[row, :length]) for row, length in enumerate(lengths)
     )
     return [[next(samples) for _ in range(request.n)] for request in requests]
+
+
+def prompt_logprobs(policy: Policy, prompt: Sequence[int], turn_token: int) -> Array:
+    """Logprobs (P - 1, V) of every token at each place of a prompt but the first."""
+    positions = positions_of(len(prompt), anchor_of(prompt, turn_token), policy.shape.reach)
+    logits, _ = policy.forward(np.array([prompt], np.int64), positions[None])
+    return log_softmax(logits[0, :-1])
 
 
 def _read_prompts(
     policy: Policy, prompts: Sequence[Sequence[int]], turn_token: int
 ) -> tuple[Array, Array, Tokens, list[KeysAndValues]]:
-    """Logits (R, V) after each of R prompts, what hides padding (R, 1, 1, P), the next positions (R,), and the past.
+    """Logits (R, V) after each prompt, what hides its padding (R, 1, 1, P), its next position (R,), and the past.
 
-    Prompts are padded on the left, so that all end in the same column and every further token falls into one, too.
+    Prompts are padded on the left: all end in the same column, and so does every token that is sampled after them.
     """
     width = max(len(prompt) for prompt in prompts)
     tokens = np.zeros((len(prompts), width), np.int64)
     positions = np.zeros((len(prompts), width), np.int64)
-    hiding = np.zeros((len(prompts), 1, 1, width), policy.parameters["head.bias"].dtype)
+    hiding = np.zeros((len(prompts), 1, 1, width), policy.dtype)
     for row, prompt in enumerate(prompts):
         padding = width - len(prompt)
         tokens[row, padding:] = prompt
         positions[row, padding:] = positions_of(len(prompt), anchor_of(prompt, turn_token), policy.shape.reach)
         hiding[row, ..., :padding] = HIDDEN
-    causal = np.triu(np.full((width, width), HIDDEN, hiding.dtype), k=1)
+    causal = np.triu(np.full((width, width), HIDDEN, policy.dtype), k=1)
     logits, past = policy.extend(tokens, positions, causal + hiding, [None] * policy.shape.blocks)
     return logits, hiding, positions[:, -1] + 1, past
 
 
-def _choose(logits: Array, temperature: Array, top_p: Array, random: np.random.Generator) -> NDArray[np.int64]:
+def _choose(logits: Array, temperature: Array, top_p: Array, random: np.random.Generator) -> Tokens:
     """One token a row (B,), by the Gumbel-max trick; rows of temperature 0 take the likeliest."""
     scores = log_softmax(logits / np.maximum(temperature, 1e-6))
     if (top_p < 1.0).any():
-        scores = np.where(_in_nucleus(np.exp(scores), top_p), scores, -np.inf)
+        scores = np.where(_nucleus(np.exp(scores), top_p), scores, -np.inf)
     noise = random.gumbel(size=scores.shape)
-    return np.where(temperature > 0, scores + noise, scores).argmax(axis=-1)
+    chosen: Tokens = np.where(temperature > 0, scores + noise, scores).argmax(axis=-1)
+    return chosen
 
 
-def _in_nucleus(probabilities: Array, top_p: Array) -> NDArray[np.bool_]:
+def _nucleus(probabilities: Array, top_p: Array) -> NDArray[np.bool_]:
     """Which tokens (B, V) are among the likeliest that together reach `top_p` (arXiv 1904.09751)."""
     order = np.argsort(-probabilities, axis=-1)
-    sorted_probabilities = np.take_along_axis(probabilities, order, axis=-1)
-    before = np.cumsum(sorted_probabilities, axis=-1) - sorted_probabilities
+    descending = np.take_along_axis(probabilities, order, axis=-1)
     kept = np.zeros(probabilities.shape, np.bool_)
-    np.put_along_axis(kept, order, before < top_p, axis=-1)
+    np.put_along_axis(kept, order, descending.cumsum(axis=-1) - descending < top_p, axis=-1)
     return kept

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from atropos_tui.runtime.base_env import BaseEnv
     from atropos_tui.runtime.sender import Sender
 
+DELIVERY_SECONDS = 10.0
+
 
 class Runtime:
     """Holds the parts, which find each other here. `sender` is there while the environment serves."""
@@ -49,7 +51,7 @@ class Runtime:
         self.step_checks = StepChecks(self)
         self.trainer = TrainerWatch(self)
         self.scheduler = Scheduler(self)
-        self.control = RunControl(self.scheduler)
+        self.control = RunControl(self)
 
     def attach(self, stream: EventStream, outbox_path: Path | None, run_id: str) -> None:
         """Before the run begins: who watches, and where finished groups are kept."""
@@ -79,6 +81,7 @@ class Runtime:
 
     async def close(self, wandb_seconds: float) -> None:
         """Let go of files, connections and threads. Said twice, nothing happens."""
+        await self.delivery.finish(DELIVERY_SECONDS)
         await self.wandb.finish(wandb_seconds)
         await self.env.server.close()
         self.delivery.close()

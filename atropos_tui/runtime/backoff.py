@@ -29,11 +29,11 @@ class FailureStreak:
     before the rest began don't lengthen it, and after a rest one group at a time goes out until one succeeds.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, longest_rest: float = 30.0) -> None:
         self.count = 0
         self.last_error = ""
         self.resting_until = 0.0
-        self._backoff = Backoff()
+        self._backoff = Backoff(ceiling=longest_rest)
 
     @property
     def probing(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 import time
 from abc import ABC, abstractmethod
@@ -18,7 +19,7 @@ from atropos_tui.ledger.events import CheckpointSaved, MetricsLogged
 from atropos_tui.runtime.assembly import Runtime
 from atropos_tui.runtime.checkpoints import CheckpointFiles
 from atropos_tui.runtime.collecting import collect_group
-from atropos_tui.runtime.config import BaseEnvConfig
+from atropos_tui.runtime.config import BaseEnvConfig, config_class
 from atropos_tui.runtime.control import RunControl
 from atropos_tui.runtime.entry_point import run_command_line
 from atropos_tui.runtime.evaluating import evaluate
@@ -60,7 +61,6 @@ class BaseEnv(ABC):
     ) -> None:
         """Raises UsageError when the tokenizer cannot be loaded."""
         self.config = config
-        self.server_configs = server_configs
         self.server = ServerManager(
             server_configs,
             server_class=self.server_cls,
@@ -68,6 +68,7 @@ class BaseEnv(ABC):
             testing=testing,
             reasoning_config=ReasoningConfig.from_env_config(config),
         )
+        self.server_configs = [server.config for server in self.server.servers]
         self.tokenizer: Any = load_tokenizer(config.tokenizer_name)
         self._set_public_state()
         self.jsonl_writer: JsonlWriter | None = None
@@ -113,7 +114,7 @@ class BaseEnv(ABC):
     @classmethod
     def config_init(cls) -> tuple[BaseEnvConfig, ServerBaseline | Sequence[APIServerConfig]]:
         """The default configuration of the environment and of its inference servers."""
-        return cls.env_config_cls(), ServerBaseline()
+        return config_class(cls)(), ServerBaseline()
 
     async def setup(self) -> None:  # noqa: B027  not every environment needs one
         """Called once at the start: load data, prepare what `get_next_item` needs."""
@@ -345,6 +346,15 @@ class BaseEnv(ABC):
     def cli(cls) -> Any:
         """`serve`, `process` or `evaluate` from the command line. In a running event loop, returns a coroutine."""
         return run_command_line(cls)
+
+    @functools.cached_property
+    def client(self) -> Any:
+        """OpenAI's own client of the first inference server, for environments that speak to it past `self.server`."""
+        import openai
+
+        config = self.server_configs[0]
+        # OpenAI's client wants a key even where the server wants none.
+        return openai.AsyncOpenAI(api_key=config.api_key or "none", base_url=config.base_url, timeout=config.timeout)
 
     # -- for those who watch
 

@@ -35,7 +35,7 @@ SERVER_MANAGER_FLAGS = tuple(ServerManagerConfig.model_fields)
 _FLAG = re.compile(r"--[A-Za-z_][\w.-]*(=.*)?", re.DOTALL)
 
 SWITCHES = ("slurm", "testing")
-FILE_KEYS = ("env", "openai", *SERVER_MANAGER_FLAGS)
+FILE_KEYS = ("env", "openai", "teacher", *SERVER_MANAGER_FLAGS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +47,7 @@ class RunSettings:
     servers: list[APIServerConfig] | ServerBaseline
     manager: ServerManagerConfig
     sources: Mapping[str, str]
+    teacher: list[APIServerConfig] | ServerBaseline | None = None
 
     def as_yaml(self) -> str:
         """A file that `--config` reads back. Keys of servers are left out."""
@@ -63,6 +64,9 @@ class RunSettings:
         missing = sorted(environment.__abstractmethods__)
         if missing:
             raise UsageError(f"{environment.__name__} lacks {' and '.join(missing)}", "define them in the class")
+        if self.teacher:
+            # Not an argument: an `__init__` that knows of no teacher may stand between.
+            environment.teacher_server_configs = self.teacher  # type: ignore[attr-defined]
         names = inspect.signature(environment).parameters
         if "slurm" in names and "testing" in names:
             env = environment(self.env, self.servers, slurm=self.manager.slurm, testing=self.manager.testing)
@@ -81,7 +85,11 @@ def parse_settings(
     Raises UsageError that names the flag or the key of the file.
     """
     default_env, default_servers = environment.config_init()
-    flags = _read_flags(default_env, _server_template(default_servers), arguments)
+    teacher = _default_teacher(environment)
+    templates = {"openai": _server_template(default_servers)}
+    if teacher is not None:
+        templates["teacher"] = _server_template(teacher)
+    flags = _read_flags(default_env, templates, arguments)
     file = _read_file(flags.get("config"))
     defaults = default_env.model_dump() | dict(mode_defaults or {})
     layers = {"mode": mode_defaults or {}, "file": _section(file, "env"), "flag": flags.get("env") or {}}
@@ -93,6 +101,7 @@ def parse_settings(
         servers=_servers(default_servers, file.get("openai"), flags.get("openai") or {}),
         manager=_validated(ServerManagerConfig, manager, ""),
         sources=_sources(default_env, layers),
+        teacher=None if teacher is None else _servers(teacher, file.get("teacher"), flags.get("teacher") or {}),
     )
 
 
@@ -115,10 +124,11 @@ def help_text(environment: type[BaseEnv]) -> str:
 # -- flags
 
 
-def _read_flags(env: BaseEnvConfig, server: APIServerConfig, arguments: Sequence[str]) -> dict[str, Any]:
+def _read_flags(env: BaseEnvConfig, servers: Mapping[str, APIServerConfig], arguments: Sequence[str]) -> dict[str, Any]:
     """What was given, as nested raw values; pydantic judges them together with everything else."""
     fields: dict[str, Any] = {name: (Any, field.default) for name, field in ServerManagerConfig.model_fields.items()}
-    fields |= {"env": (type(env), env), "openai": (type(server), server), "config": (str | None, None)}
+    fields |= {"env": (type(env), env), "config": (str | None, None)}
+    fields |= {name: (type(server), server) for name, server in servers.items()}
     flags = create_model("Flags", __base__=BaseSettings, **fields)
     pairs = _pairs(arguments)
     given = [f"--{name}={value}" for name, value in pairs if value != "None"]
@@ -243,6 +253,12 @@ def _servers(
         )
     start = servers[0] if servers else APIServerConfig()
     return [_validated(type(start), _merged(start.model_dump(), changes), "openai")]
+
+
+def _default_teacher(environment: type[BaseEnv]) -> ServerBaseline | Sequence[APIServerConfig] | None:
+    """The teacher's servers of an environment that distils one, which `--teacher.*` changes; None for all others."""
+    teacher_config_init = getattr(environment, "teacher_config_init", None)
+    return None if teacher_config_init is None else teacher_config_init() or []
 
 
 def _server_template(default: ServerBaseline | Sequence[APIServerConfig]) -> APIServerConfig:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from enum import Enum
 
 from pydantic import BaseModel, Field, field_validator
@@ -68,3 +69,14 @@ class BaseEnvConfig(BaseModel):
         if effort is not None and effort not in REASONING_EFFORTS:
             raise ValueError(f"must be one of {', '.join(REASONING_EFFORTS)}")
         return effort
+
+
+def config_class(environment: type) -> type[BaseEnvConfig]:
+    """The config class that an environment names: in `env_config_cls`, or under a name that some use in its place."""
+    for name in ("env_config_cls", "config_cls", "name_config_cls"):
+        named = getattr(environment, name, BaseEnvConfig)
+        if inspect.ismethod(named):
+            named = named()
+        if inspect.isclass(named) and issubclass(named, BaseEnvConfig) and named is not BaseEnvConfig:
+            return named
+    return BaseEnvConfig

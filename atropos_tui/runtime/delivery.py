@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from atropos_tui.errors import ContractError
 from atropos_tui.ledger.events import GroupDelivered, GroupEnqueued, GroupScored
-from atropos_tui.ledger.outcomes import DeliveredAs
+from atropos_tui.ledger.outcomes import DeliveredAs, RequeueReason
 from atropos_tui.runtime.checks import CheckedGroup, GroupChecks, Rejection
 from atropos_tui.runtime.failures import describe
 from atropos_tui.runtime.flight import Flight, current_flight
@@ -40,21 +40,55 @@ class Delivery:
         self._env = runtime.env
         # A thread of our own: asyncio's common ones may all be held by the environment's scoring functions.
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="groups")
-        config = runtime.env.config
-        self._checks = GroupChecks(config.group_size, config.ensure_scores_are_not_same, config.score_tolerance)
+        self._under_way: set[asyncio.Task[Any]] = set()
+        self._settings: tuple[int, bool, float] | None = None
+        self._checks: GroupChecks | None = None
 
     async def handle(self, scored_data: Any, item: Any, *, send: bool, abort_on_too_long: bool) -> None:
-        """Bring each group to its outcome; one bad group takes no other along."""
+        """Bring each group to its outcome; one bad group takes no other along, and no cancellation one that is here."""
         groups = scored_data if isinstance(scored_data, list) else [scored_data]
-        for group in groups:
-            await self._handle_one(group, item, send, abort_on_too_long)
+        work = asyncio.create_task(self._handle_all(groups, item, send, abort_on_too_long))
+        self._under_way.add(work)
+        work.add_done_callback(self._under_way.discard)
+        for group, checked in await asyncio.shield(work):
+            await self._show(group, checked, item)
 
-    async def _handle_one(self, group: Any, item: Any, send: bool, abort_on_too_long: bool) -> None:
-        flight = self._claim(group, item)
+    async def _handle_all(
+        self, groups: list[Any], item: Any, send: bool, abort_on_too_long: bool
+    ) -> list[tuple[Any, CheckedGroup]]:
+        """The groups that were passed on."""
+        passed = []
+        for group in groups:
+            flight = self._claim(group, item)
+            try:
+                checked = await self._handle_one(group, flight, send, abort_on_too_long)
+            except asyncio.CancelledError:
+                if flight.split_from is None:
+                    self._env.backlog.append(flight.item)
+                flight.requeue(RequeueReason.SHUTDOWN)
+                raise
+            except Exception as error:
+                logger.error("group %d: %s", flight.group_id, describe(error), exc_info=error)
+                flight.fail(error)
+            else:
+                passed += [(group, checked)] if checked is not None else []
+        return passed
+
+    async def _handle_one(self, group: Any, flight: Flight, send: bool, abort_on_too_long: bool) -> CheckedGroup | None:
+        """Check a group and pass it on; None if it stays here."""
         if group is None:
             flight.reject(rejecting_part(self._env))
-            return
+            return None
         checked = await self._off_loop(self._check, group, flight, abort_on_too_long)
+        self._tell(checked, flight)
+        if isinstance(checked, Rejection):
+            logger.info("group %d skipped (%s): %s", flight.group_id, checked.reason, checked.detail)
+            flight.skip(checked.reason, checked.split, checked.detail)
+            return None
+        await (self._pass_on(checked, flight, group) if send else self._end_in_file(checked, flight, group))
+        return checked
+
+    def _tell(self, checked: CheckedGroup | Rejection, flight: Flight) -> None:
         if checked.scores:
             self._runtime.stream.publish(
                 GroupScored, group_id=flight.group_id, scores=checked.scores,
@@ -63,14 +97,6 @@ class Delivery:
             self._env.completion_lengths.extend(checked.completion_tokens)
         if checked.content is not None:
             self._runtime.stream.keep(checked.content)
-        if isinstance(checked, Rejection):
-            logger.info("group %d skipped (%s): %s", flight.group_id, checked.reason, checked.detail)
-            flight.skip(checked.reason, checked.split, checked.detail)
-            return
-        await asyncio.shield(self._pass_on(checked, flight) if send else self._end_in_file(checked, flight, group))
-        if send:
-            await self._write(group, checked)
-        await self._show(group, checked, item)
 
     def _claim(self, group: Any, item: Any) -> Flight:
         """The flight of the running rollout for the first group of an item, a new one for any further group."""
@@ -94,13 +120,21 @@ class Delivery:
         env = self._env
         if env.config.include_messages and isinstance(group, Mapping) and group.get("messages") is None:
             group = self._with_messages(group)
-        return self._checks.check(
+        return self._current_checks().check(
             group,
             group_id=flight.group_id,
             item=flight.preview,
             max_token_len=env.max_token_len,
             abort_on_any_max_length_exceeded=abort_on_too_long,
         )
+
+    def _current_checks(self) -> GroupChecks:
+        """Environments replace their config after the constructor, so the checks are those of the config now."""
+        config = self._env.config
+        settings = (config.group_size, config.ensure_scores_are_not_same, config.score_tolerance)
+        if self._checks is None or settings != self._settings:
+            self._settings, self._checks = settings, GroupChecks(*settings)
+        return self._checks
 
     def _with_messages(self, group: Mapping[str, Any]) -> Mapping[str, Any]:
         """The group with its decoded tokens as messages; as it is where they cannot be decoded, which checks tell."""
@@ -111,8 +145,8 @@ class Delivery:
             return group
         return {**group, "messages": [[{"role": "user", "content": text}] for text in texts]}
 
-    async def _pass_on(self, checked: CheckedGroup, flight: Flight) -> None:
-        """To the trainer. From here on the sender tells what becomes of the group."""
+    async def _pass_on(self, checked: CheckedGroup, flight: Flight, group: Mapping[str, Any]) -> None:
+        """To the trainer, then into the file. From here on the sender tells what becomes of the group."""
         if self.destination is None:
             raise ContractError("groups can only be sent while the environment serves", "pass do_send_to_api=False")
         flight.hand_over()
@@ -123,6 +157,10 @@ class Delivery:
             raise
         self.submitted += 1
         self._env.items_sent_this_step += 1
+        try:
+            await self._write(group, checked)
+        except OSError as error:
+            logger.error("group %d is not in the file of groups: %s", flight.group_id, error)
 
     async def _end_in_file(self, checked: CheckedGroup, flight: Flight, group: Mapping[str, Any]) -> None:
         """Where nothing is sent, the file is the destination."""
@@ -149,6 +187,16 @@ class Delivery:
             )
         except Exception as error:
             logger.error("add_rollouts_for_wandb: %s", describe(error), exc_info=error)
+
+    async def finish(self, seconds: float) -> None:
+        """Let groups that are here reach their outcome for so many seconds, then put them back."""
+        if not self._under_way:
+            return
+        _, late = await asyncio.wait(set(self._under_way), timeout=seconds)
+        for work in late:
+            work.cancel()
+        if late:
+            await asyncio.wait(late, timeout=seconds)
 
     def close(self) -> None:
         self._thread.shutdown(wait=False)

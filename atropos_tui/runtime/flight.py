@@ -40,7 +40,8 @@ def preview(item: Any) -> str:
 class Flight:
     """Starts a group in the ledger and ends it once: whatever is said after the first outcome is dropped.
 
-    `claimed` is set when a finished group took over the number; further groups of the same item get their own.
+    `claimed` is set when a finished group took over the number: from then on the delivery ends the flight, and no
+    cancellation of the worker does. Further groups of the same item get flights of their own.
     """
 
     def __init__(
@@ -57,6 +58,7 @@ class Flight:
         self.group_id = group_id
         self.item = item
         self.step = step
+        self.split_from = split_from
         self.preview = preview(item)
         self.claimed = False
         self.settled = False

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from atropos_tui.errors import UsageError
 from atropos_tui.runtime.failures import describe
+from atropos_tui.runtime.module_place import module_place
 
 if TYPE_CHECKING:
     from atropos_tui.runtime.base_env import BaseEnv
@@ -50,26 +51,41 @@ def split_spec(spec: str) -> tuple[Path, str]:
 
 def import_file(path: Path) -> ModuleType:
     """The module of a Python file, run now if it has not been."""
-    name = path.stem
-    known = sys.modules.get(name)
+    if path.suffix != ".py":
+        raise UsageError(f"{path} is not a Python file", "give the path of an environment's Python file")
+    place = module_place(path)
+    known = sys.modules.get(place.name)
     if known is not None and getattr(known, "__file__", None) == str(path):
         return known
-    # The plain name lets worker processes of the environment import it; unless that name is taken.
-    if known is not None or not name.isidentifier() or importlib.util.find_spec(name) is not None:
-        name = f"atropos_environment_{''.join(letter if letter.isalnum() else '_' for letter in path.stem)}"
-    module_spec = importlib.util.spec_from_file_location(name, path) if path.suffix == ".py" else None
-    if module_spec is None or module_spec.loader is None:
-        raise UsageError(f"{path} is not a Python file", "give the path of an environment's Python file")
-    module = importlib.util.module_from_spec(module_spec)
-    sys.modules[name] = module
-    if str(path.parent) not in sys.path:
-        sys.path.insert(0, str(path.parent))
+    first, *others = map(str, place.folders)
+    sys.path[:] = [first, *(entry for entry in sys.path if entry != first), *(set(others) - set(sys.path))]
     try:
-        module_spec.loader.exec_module(module)
+        return importlib.import_module(place.name) if place.in_package else _run_file(path)
     except (Exception, SystemExit) as error:
-        del sys.modules[name]
         raise UsageError(f"importing {path} failed: {describe(error)}{_place(error, path)}", "mend the file") from error
+
+
+def _run_file(path: Path) -> ModuleType:
+    name = path.stem
+    # The plain name lets worker processes of the environment import it; unless that name is another module's.
+    if name in sys.modules or not name.isidentifier() or _origin(name) != str(path):
+        name = f"atropos_environment_{''.join(letter if letter.isalnum() else '_' for letter in path.stem)}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None and spec.loader is not None  # it ends in .py
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
     return module
+
+
+def _origin(name: str) -> str | None:
+    """The file that the import of this name would run."""
+    spec = importlib.util.find_spec(name)
+    return spec.origin if spec is not None else None
 
 
 def environment_classes(module: ModuleType) -> dict[str, type[BaseEnv]]:
@@ -90,7 +106,7 @@ def _why_none(module: ModuleType, path: Path) -> tuple[str, str]:
     """Fault and remedy: a class that lacks methods is told by its name."""
     for name, member in vars(module).items():
         if inspect.isclass(member) and member.__module__ == module.__name__ and inspect.isabstract(member):
-            missing = " and ".join(sorted(member.__abstractmethods__))
+            missing = " and ".join(sorted(getattr(member, "__abstractmethods__", ())))
             return f"{path}: {name} lacks {missing}", "define them in the class"
     return f"{path} has no environment class", "define a subclass of BaseEnv in it"
 

@@ -14,6 +14,7 @@ from atropos_tui.runtime.backoff import FailureStreak
 from atropos_tui.runtime.failures import describe
 from atropos_tui.runtime.flight import Flight
 from atropos_tui.runtime.html_page import generate_html
+from atropos_tui.runtime.stopping import Stopped, cancel, unless_stopped
 from atropos_tui.runtime.wandb_run import run_name
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 # So many attempts in a row may come to nothing before the run gives up.
-LEAST_PATIENCE = 20
+PATIENCE = 50
 
 
 class ProcessingStopped(AtroposError):  # noqa: N818  says what happened, as the mode's result
@@ -48,7 +49,7 @@ class Processing:
         self._wanted = int(self._env.n_groups_to_process)
         self._attempts = 0
         self._in_vain = 0
-        self._streak = FailureStreak()
+        self._streak = FailureStreak(longest_rest=5.0)
         self._running: set[asyncio.Task[None]] = set()
 
     async def run(self) -> Processed:
@@ -66,14 +67,11 @@ class Processing:
                 await self._wait()
                 self._check_patience()
         finally:
-            for task in self._running:
-                task.cancel()
-            if self._running:
-                await asyncio.wait(self._running)
+            await cancel(self._running)
         return Processed(self._wanted, env.curr_step, self._attempts, self._runtime.stream.counts())
 
     def _may_start(self) -> bool:
-        if self._runtime.scheduler.stopping or self._streak.resting(time.monotonic()):
+        if self._streak.resting(time.monotonic()):
             return False
         limit = 1 if self._streak.probing else max(1, self._env.max_num_workers)
         return len(self._running) < min(limit, self._wanted - self._env.curr_step)
@@ -116,7 +114,7 @@ class Processing:
         await self._runtime.step_checks.log()
 
     async def _wait(self) -> None:
-        """Until something ended, a rest is over, or somebody stops the run."""
+        """Until something ended or a rest is over."""
         rest = self._streak.resting(time.monotonic())
         if self._running:
             await asyncio.wait(self._running, timeout=rest or None, return_when=asyncio.FIRST_COMPLETED)
@@ -125,9 +123,7 @@ class Processing:
 
     def _check_patience(self) -> None:
         done = self._env.curr_step
-        if self._runtime.scheduler.stopping:
-            raise ProcessingStopped(f"stopped with {done} of {self._wanted} groups written")
-        if self._in_vain >= max(LEAST_PATIENCE, self._wanted):
+        if self._in_vain >= PATIENCE:
             raise ProcessingStopped(
                 f"{self._in_vain} attempts in a row gave no group: {in_words(self._runtime.stream.counts())}",
                 f"{done} of {self._wanted} groups are written",
@@ -150,16 +146,24 @@ async def process(runtime: Runtime) -> Processed:
     env = runtime.env
     env.process_mode = True
     try:
-        await env.setup()
-        if env.config.use_wandb:
-            runtime.wandb.start(
-                name=run_name(runtime.desired_name),
-                project=env.wandb_project,
-                group=env.wandb_group,
-                config=env.config.model_dump(mode="json"),
-            )
-        return await Processing(runtime).run()
+        return await unless_stopped(runtime.scheduler.stop_said, _process(runtime))
+    except Stopped:
+        told = f"stopped with {env.curr_step} of {env.n_groups_to_process} groups written"
+        raise ProcessingStopped(told) from None
     finally:
         await runtime.close(wandb_seconds=30.0)
         if env.jsonl_writer is not None:
             await asyncio.to_thread(generate_html, env.jsonl_writer.path)
+
+
+async def _process(runtime: Runtime) -> Processed:
+    env = runtime.env
+    await runtime.calls.run(env.setup)
+    if env.config.use_wandb:
+        runtime.wandb.start(
+            name=run_name(runtime.desired_name),
+            project=env.wandb_project,
+            group=env.wandb_group,
+            config=env.config.model_dump(mode="json"),
+        )
+    return await Processing(runtime).run()

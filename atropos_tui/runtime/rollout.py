@@ -30,6 +30,7 @@ class RolloutRunner:
         self._env = runtime.env
         self._calls = runtime.calls
         self._retried: dict[int, tuple[Any, int]] = {}
+        self._last_told = ""
 
     async def run(self, flight: Flight, **send_options: Any) -> Any:
         """Bring the group to its outcome. Returns what was sent, or None; raises only its own cancellation.
@@ -44,17 +45,15 @@ class RolloutRunner:
             groups = await self._finished_groups(flight, started)
             if groups is not None:
                 flight.enter(Stage.CHECKING)
-                send = functools.partial(self._env.handle_send_to_api, **send_options)
-                await self._calls.run(send, groups, flight.item)
-                flight.reject(rejecting_part(self._env))
+                send = functools.partial(self._env.handle_send_to_api, groups, flight.item, **send_options)
+                await self._bounded(flight, time.monotonic(), send)
+                if not flight.claimed:
+                    flight.reject(rejecting_part(self._env))
                 self._retried.pop(id(flight.item), None)
         except Recalled as recall:
-            self._env.backlog.append(flight.item)
-            flight.requeue(recall.reason)
+            self._put_back(flight, recall.reason)
         except asyncio.CancelledError:
-            if flight.recallable:
-                self._env.backlog.append(flight.item)
-            flight.requeue(RequeueReason.SHUTDOWN)
+            self._put_back(flight, RequeueReason.SHUTDOWN)
             raise
         except Exception as error:  # noqa: BLE001  the author's code may raise anything
             self._fail(flight, error)
@@ -66,7 +65,7 @@ class RolloutRunner:
     async def _finished_groups(self, flight: Flight, started: float) -> Any:
         """What the environment made of the item; None when the outcome is settled already."""
         env = self._env
-        collected = await self._bounded(env.collect_trajectories, flight.item, flight, started)
+        collected = await self._bounded(flight, started, env.collect_trajectories, flight.item)
         groups, further_items = unpack_collected(collected)
         env.backlog.extend(further_items)
         if groups is None:
@@ -76,7 +75,7 @@ class RolloutRunner:
             flight.skip(SkipReason.EMPTY)
             return None
         flight.enter(Stage.POSTPROCESSING)
-        groups = await self._bounded(env.postprocess_histories, groups, flight, started)
+        groups = await self._bounded(flight, started, env.postprocess_histories, groups)
         if groups is None:
             flight.reject(RejectReason.POSTPROCESS_HISTORIES)
             return None
@@ -85,18 +84,29 @@ class RolloutRunner:
             return None
         return groups
 
-    async def _bounded(self, function: Callable[..., Any], argument: Any, flight: Flight, started: float) -> Any:
+    async def _bounded(self, flight: Flight, started: float, function: Callable[..., Any], *arguments: Any) -> Any:
         """A call of the author's code in what is left of `worker_timeout`."""
         limit = self._env.config.worker_timeout
         left = max(0.0, started + limit - time.monotonic()) if limit > 0 else None
         try:
-            return await self._calls.run(function, argument, limit=left, recalled=flight.recalled)
+            return await self._calls.run(function, *arguments, limit=left, recalled=flight.recalled)
         except RolloutTimeout:
             raise RolloutTimeout(f"took longer than worker_timeout, {limit:g} s") from None
 
+    def _put_back(self, flight: Flight, reason: RequeueReason) -> None:
+        if not flight.claimed:
+            self._env.backlog.append(flight.item)
+            flight.requeue(reason)
+
     def _fail(self, flight: Flight, error: Exception) -> None:
         reason = fail_reason(error)
-        logger.error("group %d: %s: %s", flight.group_id, reason.replace("_", " "), describe(error), exc_info=error)
+        told = describe(error)
+        # The event has the traceback each time; the log would drown in copies of one.
+        news = error if told != self._last_told else None
+        self._last_told = told
+        logger.error("group %d: %s: %s", flight.group_id, reason.replace("_", " "), told, exc_info=news)
+        if flight.claimed:
+            return
         if reason is not FailReason.ENV_ERROR and self._may_retry(flight.item):
             self._env.backlog.append(flight.item)
         flight.fail(error)

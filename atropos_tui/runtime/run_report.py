@@ -37,11 +37,11 @@ class RunReport:
             self._backlog = size
             self._stream.publish(BacklogChanged, size=size)
 
-    def throttle(self, limit: Limit, in_flight: int) -> None:
-        """Tell what holds further groups back, or that one may start at once."""
+    def throttle(self, limit: Limit, capacity: int, in_flight: int) -> None:
+        """Tell what holds further groups back, or that one may start at once, and how many the numbers allow."""
         now = time.monotonic()
         holding = in_flight >= limit.groups
-        news = (limit.reason if holding else None, limit.groups, limit.detail if holding else "")
+        news = (limit.reason if holding else None, capacity, limit.detail if holding else "")
         self._throttle_due_at = 0.0
         if news == self._throttle:
             return

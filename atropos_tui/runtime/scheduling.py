@@ -82,7 +82,7 @@ class Scheduler:
             self.stop_said.set()
         self.wake()
 
-    def wait_for(self, what: str) -> None:
+    def note_waiting(self, what: str) -> None:
         """Say what the run waits for and where; empty when that has come."""
         self.waiting_for = what
         self._publish_state()
@@ -150,9 +150,8 @@ class Scheduler:
         before = len(self._env.workers)
         try:
             await self._runtime.calls.run(self._env.add_train_workers)
-        except Exception as error:
-            logger.error("add_train_workers: %s", describe(error), exc_info=error)
-            self._item_failed(error)
+        except Exception as error:  # noqa: BLE001  environments override it
+            self._item_failed("add_train_workers", error)
         finally:
             self._launching = None
             if len(self._env.workers) <= before:
@@ -168,21 +167,28 @@ class Scheduler:
         if self._launching is not None:
             times.append(self._launching_since + SLOW_ITEM_SECONDS)
         ahead = [moment - now for moment in times if moment > now]
+        # Not wait_for, which before Python 3.12 may swallow a cancellation.
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._changed.wait(), min(ahead, default=None))
+            async with asyncio.timeout(min(ahead, default=None)):
+                await self._changed.wait()
 
     # -- limits
 
     def limit(self, now: float) -> Limit:
-        """The tightest limit on groups in flight."""
+        """The tightest limit on groups in flight; of equal ones the one that an operator should hear of first."""
+        others = (self._server_limit(), self._outbox_limit(), self._streak_limit(now), self._item_limit(now))
+        limit = self._pause_limit() or self._capacity()
+        for other in (self._capacity(), *others):
+            limit = limit.or_tighter(other)
+        return limit
+
+    def _capacity(self) -> Limit:
+        """How many groups the numbers allow, whatever else holds them back."""
         env = self._env
-        limit = worker_limit(env.config, env.max_num_workers, self.evaluating)
         if env.config.batch_size == -1:
             return Limit(0, ThrottleReason.TRAINER_NOT_READY, "the trainer has not told its batch size")
-        limit = limit.or_tighter(off_policy_limit(env.config, self._runtime.trainer.queue()))
-        for other in (self._outbox_limit(), self._server_limit(), self._streak_limit(now), self._item_limit(now)):
-            limit = limit.or_tighter(other)
-        return limit.or_tighter(self._pause_limit())
+        workers = worker_limit(env.config, env.max_num_workers, self.evaluating)
+        return workers.or_tighter(off_policy_limit(env.config, self._runtime.trainer.queue()))
 
     def _may_launch(self, limit: Limit) -> bool:
         return not self.stopping and len(self._env.workers) < limit.groups
@@ -232,9 +238,8 @@ class Scheduler:
     async def _next_item(self) -> Any:
         try:
             item = await self._env.get_next_item()
-        except Exception as error:
-            logger.error("get_next_item: %s", describe(error), exc_info=error)
-            self._item_failed(error)
+        except Exception as error:  # noqa: BLE001  the author's code may raise anything
+            self._item_failed("get_next_item", error)
             return None
         self._bad_item.reset()
         if item is None:
@@ -244,10 +249,11 @@ class Scheduler:
             self._no_item.reset()
         return item
 
-    def _item_failed(self, error: Exception) -> None:
+    def _item_failed(self, where: str, error: Exception) -> None:
+        logger.error("%s: %s", where, describe(error), exc_info=error)
         wait = self._bad_item.next_wait()
         self._items_after = time.monotonic() + wait
-        told = f"get_next_item failed, asked again after {wait:.1f} s: {describe(error)}"
+        told = f"{where} failed, asked again after {wait:.1f} s: {describe(error)}"
         self._item_trouble = Limit(0, ThrottleReason.BACKING_OFF, told)
 
     def _start(self, item: Any, from_backlog: bool) -> None:
@@ -270,12 +276,13 @@ class Scheduler:
         env.workers.discard(worker)
         flight: Flight = env.running_items.pop(key)["flight"]
         if worker.cancelled():
-            if not flight.settled:
+            if not flight.claimed and not flight.settled:
                 env.backlog.append(flight.item)
                 flight.requeue(RequeueReason.SHUTDOWN)
         elif (error := worker.exception()) is not None:
             logger.error("group %d: %s", flight.group_id, describe(error), exc_info=error)
-            flight.fail(error)
+            if not flight.claimed:
+                flight.fail(error)
         if flight.error:
             self._streak.failed(flight.error, time.monotonic())
         elif not flight.recalled.done():
@@ -288,11 +295,11 @@ class Scheduler:
     def _publish(self, limit: Limit, now: float) -> None:
         self._runtime.report.backlog(len(self._env.backlog))
         self._publish_state()
-        if self._launching is None:
-            self._runtime.report.throttle(limit, in_flight=len(self._env.workers))
-        elif now >= self._launching_since + SLOW_ITEM_SECONDS:
-            slow = Limit(0, ThrottleReason.NO_ITEMS, "get_next_item has not returned yet")
-            self._runtime.report.throttle(limit.or_tighter(slow), in_flight=len(self._env.workers))
+        if self._launching is not None:
+            if now < self._launching_since + SLOW_ITEM_SECONDS:
+                return
+            limit = limit.or_tighter(Limit(0, ThrottleReason.NO_ITEMS, "get_next_item has not returned yet"))
+        self._runtime.report.throttle(limit, self._capacity().groups, in_flight=len(self._env.workers))
 
     def _publish_state(self) -> None:
         self._runtime.report.state(self._state(), self.waiting_for)

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 import uuid
-from collections.abc import Awaitable
+from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any
 
 import httpx
@@ -16,6 +16,7 @@ from atropos_tui.ledger.outcomes import RunState
 from atropos_tui.runtime.failures import RolloutTimeout, describe, traceback_text
 from atropos_tui.runtime.outbox import Outbox
 from atropos_tui.runtime.sender import Sender
+from atropos_tui.runtime.stopping import Stopped, cancel, unless_stopped
 from atropos_tui.runtime.trajectory_client import TrajectoryApiError, TrajectoryClient
 
 if TYPE_CHECKING:
@@ -72,7 +73,8 @@ class _Service:
 
     async def run(self) -> None:
         try:
-            if await self._unless_stopped(self._start()):
+            with contextlib.suppress(Stopped):
+                await unless_stopped(self._runtime.scheduler.stop_said, self._start())
                 self._background = [
                     asyncio.create_task(self._sender.run(), name="sender"),
                     asyncio.create_task(self._runtime.trainer.follow(), name="trainer"),
@@ -84,41 +86,29 @@ class _Service:
 
     async def _start(self) -> None:
         env = self._env
-        self._runtime.scheduler.wait_for(f"setup() of {type(env).__name__}")
-        await env.setup()
-        self._runtime.scheduler.wait_for("")
+        self._runtime.scheduler.note_waiting(f"setup() of {type(env).__name__}")
+        await self._runtime.calls.run(env.setup)
+        self._runtime.scheduler.note_waiting("")
         await env.setup_wandb()
         await env.register_env()
         await env.get_server_info()
         self._runtime.trainer.tell_configured()
 
-    async def _unless_stopped(self, work: Awaitable[None]) -> bool:
-        """Whether `work` came to its end before somebody stopped the run."""
-        task = asyncio.ensure_future(work)
-        stopped = asyncio.create_task(self._runtime.scheduler.stop_said.wait())
-        await asyncio.wait({task, stopped}, return_when=asyncio.FIRST_COMPLETED)
-        stopped.cancel()
-        if task.done():
-            task.result()
-            return True
-        task.cancel()
-        await asyncio.wait({task}, timeout=DRAIN_SECONDS)
-        return False
-
-    async def _while_background_lives(self, work: Awaitable[None]) -> None:
-        task = asyncio.ensure_future(work)
+    async def _while_background_lives(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
         try:
             await asyncio.wait({task, *self._background}, return_when=asyncio.FIRST_COMPLETED)
             for part in (task, *self._background):
                 if part.done():
                     part.result()
         finally:
-            task.cancel()
+            await cancel({task})
 
     async def _end(self) -> None:
         """Drain what is in flight, flush the outbox, save where we are, and say goodbye."""
         env = self._env
         await self._runtime.scheduler.drain(DRAIN_SECONDS)
+        await self._runtime.delivery.finish(DRAIN_SECONDS)
         await self._runtime.evaluations.end(EVAL_SECONDS)
         flush_seconds = HURRIED_FLUSH_SECONDS if self._runtime.scheduler.hurried else FLUSH_SECONDS
         if self._background and not await self._sender.drain(flush_seconds):
@@ -134,13 +124,10 @@ class _Service:
 
     async def _clear_up(self) -> None:
         """However the run ended: nothing runs on, every file is closed."""
-        env = self._env
+        await cancel(self._env.workers)
+        await self._runtime.delivery.finish(DRAIN_SECONDS)
         await self._sender.close()
-        leftovers = [*self._background, *env.workers]
-        for task in leftovers:
-            task.cancel()
-        if leftovers:
-            await asyncio.wait(leftovers, timeout=DRAIN_SECONDS)
+        await cancel(self._background)
         await self._runtime.evaluations.end(0.0)
         await self._runtime.close(WANDB_SECONDS)
         self._outbox.close()

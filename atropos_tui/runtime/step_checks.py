@@ -25,7 +25,7 @@ class StepChecks:
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
         self._env = runtime.env
-        self._evaluation_due: int | None = None
+        self._evaluation_due = False
         self._logged_at = time.monotonic()
         self._ended_before = 0
         self._outcomes = OutcomeCounts()
@@ -37,16 +37,20 @@ class StepChecks:
         env = self._env
         before, after = env.curr_step, int(env.status_dict["current_step"])
         if crosses(before, after, env.config.steps_per_eval):
-            self._evaluation_due = after
+            self._evaluation_due = True
         if crosses(before, after, env.checkpoint_interval):
             self.save(after // env.checkpoint_interval * env.checkpoint_interval)
         env.curr_step = after
         scheduler = self._runtime.scheduler
-        if self._evaluation_due is not None and not scheduler.paused and not scheduler.stopping:
-            env.eval_runner = self._runtime.evaluations.start(self._evaluation_due) or env.eval_runner
-            self._evaluation_due = None
+        if self._evaluation_due and not scheduler.paused and not scheduler.stopping:
+            self._evaluation_due = False
+            self.evaluate()
         if not self._logging.locked() and self._worth_logging(stepped=after != before):
             self._log_task = asyncio.create_task(self.log())
+
+    def evaluate(self) -> None:
+        """Start an evaluation at the step the environment knows; not one beside another."""
+        self._env.eval_runner = self._runtime.evaluations.start(self._env.curr_step) or self._env.eval_runner
 
     def save(self, step: int) -> None:
         try:

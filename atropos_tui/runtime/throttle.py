@@ -59,6 +59,8 @@ def worker_limit(config: BaseEnvConfig, max_num_workers: int, evaluating: bool) 
         return Limit(
             share, ThrottleReason.EVAL, f"an evaluation runs, {share} of {max_num_workers} workers (LIMIT_TRAIN)"
         )
+    if max_num_workers <= 0:
+        return Limit(0, ThrottleReason.MAX_NUM_WORKERS, "no workers: max_num_workers is 0, or there is no server")
     return Limit(max_num_workers, ThrottleReason.MAX_NUM_WORKERS, f"all {max_num_workers} workers are busy")
 
 

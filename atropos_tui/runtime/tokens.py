@@ -88,7 +88,7 @@ class ChatTemplate:
 
 def turn_span(template: ChatTemplate, messages: list[Message], tokens: list[int], index: int) -> tuple[int, int]:
     """Where message `index` lies in the tokens of the whole chat, without the header that the prompt has already."""
-    begin = _begin(template, messages[:index], tokens)
+    begin = _begin(template, messages, tokens, index)
     end = _end(template, messages, tokens, index)
     if begin is not None and end is not None:
         return begin, end
@@ -96,11 +96,12 @@ def turn_span(template: ChatTemplate, messages: list[Message], tokens: list[int]
     return max(varied[0], begin or 0), varied[1] if end is None else end
 
 
-def _begin(template: ChatTemplate, before: list[Message], tokens: list[int]) -> int | None:
-    """Where the sampled part of the message after `before` begins.
+def _begin(template: ChatTemplate, messages: list[Message], tokens: list[int], index: int) -> int | None:
+    """Where the sampled part of message `index` begins.
 
-    None if the template renders `before` differently inside the whole chat, so that it is no prefix of it.
+    None if the template renders the messages before it differently inside the whole chat, so that they are no prefix.
     """
+    before = messages[:index]
     prompt = template.ids_if_any(before, generation_prompt=True)
     if prompt is None:
         return None
@@ -108,7 +109,10 @@ def _begin(template: ChatTemplate, before: list[Message], tokens: list[int]) -> 
     if common == len(prompt):
         return common
     bare = template.ids_if_any(before)
-    return common if bare is not None and common >= len(bare) else None
+    if bare is None or common < len(bare):
+        return None
+    # The header may name another role than the generation prompt does, as for an "agent": it is never trained on.
+    return max(common, _content_span(template, messages, tokens, index)[0])
 
 
 def _end(template: ChatTemplate, messages: list[Message], tokens: list[int], index: int) -> int | None:

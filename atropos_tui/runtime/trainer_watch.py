@@ -21,6 +21,7 @@ logger = logging.getLogger(__name__)
 
 STATUS_SECONDS = 0.5
 STATUS_SECONDS_IF_WANTED = 0.05
+UNCHANGED_BEFORE_IDLE = 10
 TRAINER_SECONDS = 0.5
 ERRORS_BEFORE_REGISTERING = 20
 
@@ -34,6 +35,7 @@ class TrainerWatch:
         self._env = runtime.env
         self._status: dict[str, Any] = {}
         self._arrived_before_status = 0
+        self._unchanged = 0
         self._wanted = asyncio.Event()
         self._registering = asyncio.Lock()
         self._registrations = 0
@@ -111,6 +113,7 @@ class TrainerWatch:
             raise UnknownEnvironment("the environment is not registered")
         submitted, waiting = self._runtime.delivery.submitted, self._runtime.outbox_depth
         status = await self._api.status(self._env.env_id)
+        self._unchanged = self._unchanged + 1 if status == self._status else 0
         self._status = status
         self._arrived_before_status = submitted - waiting
         if self._runtime.sender is not None:
@@ -120,8 +123,9 @@ class TrainerWatch:
     # -- following
 
     def want_status(self) -> None:
-        """Groups are held back by numbers that may be old: ask for newer ones soon."""
-        self._wanted.set()
+        """Groups are held back by these numbers: ask for newer ones soon, unless they have stood still for a while."""
+        if self._unchanged < UNCHANGED_BEFORE_IDLE:
+            self._wanted.set()
 
     async def follow(self) -> None:
         """Keep the status fresh for ever, and do what a new step of the trainer asks for."""
@@ -161,8 +165,10 @@ class TrainerWatch:
 
     async def _pause(self) -> None:
         await asyncio.sleep(STATUS_SECONDS_IF_WANTED)
+        # Not wait_for, which before Python 3.12 may swallow a cancellation.
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._wanted.wait(), STATUS_SECONDS - STATUS_SECONDS_IF_WANTED)
+            async with asyncio.timeout(STATUS_SECONDS - STATUS_SECONDS_IF_WANTED):
+                await self._wanted.wait()
 
     async def register_again(self) -> None:
         """The API was restarted: its steps and sizes are new, our place in the data is not."""
@@ -213,7 +219,7 @@ class TrainerWatch:
         await asyncio.sleep(TRAINER_SECONDS)
 
     def _wait_for(self, what: str) -> None:
-        self._runtime.scheduler.wait_for(what)
+        self._runtime.scheduler.note_waiting(what)
 
     @property
     def _api(self) -> TrajectoryClient:

@@ -1,0 +1,1 @@
+"""The screen: what Textual draws of a run, and the keys to it."""

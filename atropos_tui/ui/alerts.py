@@ -6,7 +6,8 @@ from atropos_tui.monitor.snapshot import Alert
 from atropos_tui.ui import formatting
 from atropos_tui.ui.ink import Ink, Line, Span, dim
 from atropos_tui.ui.list_screen import ListScreen
-from atropos_tui.ui.panes.pane import Pane, waiting
+from atropos_tui.ui.panes.pane import Pane
+from atropos_tui.ui.phrases import waiting
 from atropos_tui.ui.text_safety import visible
 from atropos_tui.ui.widgets.table import Column, Table
 from atropos_tui.ui.wrapping import wrapped
@@ -28,11 +29,15 @@ class AlertsPane(Pane):
     def body(self, width: int, height: int) -> list[Line]:
         if not self.rows:
             return [waiting("no alerts")]
-        lines = Table(_COLUMNS, [self._row(alert) for alert in self.alerts], cursor=self.cursor).lines(width, height)
+        lines = Table(_COLUMNS, self.rows, self._row, cursor=self.cursor).lines(width, height)
         details = [Line(dim(part)) for part in wrapped(visible(self.alerts[self.cursor].text), width)]
         return [*lines, Line(), *details]
 
-    def _row(self, alert: Alert) -> tuple[Line, ...]:
+    def row_key(self, index: int) -> str:
+        return self.alerts[index].name
+
+    def _row(self, index: int) -> tuple[Line, ...]:
+        alert = self.alerts[index]
         glyph, ink = ("✗", Ink.BAD) if alert.severe else ("!", Ink.WARN)
         return (
             Line(Span(glyph, ink)),

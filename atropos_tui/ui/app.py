@@ -26,7 +26,7 @@ from textual.drivers.linux_driver import LinuxDriver
 from textual.notifications import SeverityLevel
 from textual.screen import Screen
 
-from atropos_tui.errors import AtroposError
+from atropos_tui.errors import AtroposError, UsageError
 from atropos_tui.ledger.outcomes import ENDED_STATES, RunState
 from atropos_tui.monitor.snapshot import RunSnapshot
 from atropos_tui.ui.connection import Lost, follow
@@ -59,7 +59,7 @@ class AtroposApp(App[Answer]):
     """Returns what the user answered when asked what becomes of the run; None when a signal or hang-up ended it.
 
     `clock` gives monotonic seconds. `mouse` None means: yes, except inside tmux and screen. An empty `theme` means: the
-    one that fits the terminal.
+    one that fits the terminal. Raises UsageError for an unknown theme.
     """
 
     CSS_PATH = Path(__file__).with_name("app.tcss")
@@ -96,6 +96,8 @@ class AtroposApp(App[Answer]):
         self._looks = shipped_themes() | {look.name: look for look in self._user_files.themes}
         for look in self._looks.values():
             self.register_theme(look.as_textual())
+        if theme and theme not in self._looks:
+            raise UsageError(f"there is no theme {theme!r}", f"the themes are {', '.join(self._looks)}")
         self.theme = theme or self._fitting_theme()
 
     @property

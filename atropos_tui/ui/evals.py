@@ -8,7 +8,8 @@ from atropos_tui.monitor.snapshot import EvalRow, EvalsSection
 from atropos_tui.ui import formatting
 from atropos_tui.ui.ink import Ink, Line, Span, dim, join_that_fit
 from atropos_tui.ui.list_screen import ListScreen
-from atropos_tui.ui.panes.pane import Pane, waiting
+from atropos_tui.ui.panes.pane import Pane
+from atropos_tui.ui.phrases import waiting
 from atropos_tui.ui.text_safety import visible, visible_lines
 from atropos_tui.ui.widgets.table import Column, Table
 from atropos_tui.ui.widgets.trend import Sample, trend
@@ -25,6 +26,9 @@ class EvalsPane(Pane):
     @property
     def rows(self) -> int:
         return len(self.evals.rows)
+
+    def row_key(self, index: int) -> float:
+        return self.evals.rows[index].at
 
     def numbers(self, room: int) -> Line:
         del room
@@ -69,7 +73,7 @@ class EvalsPane(Pane):
         columns += [
             Column(visible(name), max(8, min(20, len(name))), right=True, rank=rank) for rank, name in enumerate(names)
         ]
-        return Table(columns, [self._row(row, names) for row in self.evals.rows], cursor=self.cursor)
+        return Table(columns, self.rows, lambda index: self._row(self.evals.rows[index], names), cursor=self.cursor)
 
     def _row(self, row: EvalRow, names: list[str]) -> tuple[Line, ...]:
         metrics = [Line(formatting.score(row.metrics[name])) if name in row.metrics else Line("–") for name in names]

@@ -80,9 +80,9 @@ def words(name: str) -> str:
     return name.replace("_", " ")
 
 
-def plural(number: int, noun: str) -> str:
-    """`1 group`, `2 groups`."""
-    return f"{count(number)} {noun}" if number == 1 else f"{count(number)} {noun}s"
+def plural(number: int, noun: str, nouns: str = "") -> str:
+    """`1 group`, `2 groups`; `nouns` where an s is not enough."""
+    return f"{count(number)} {noun}" if number == 1 else f"{count(number)} {nouns or noun + 's'}"
 
 
 def _scaled(number: float, base: float, units: tuple[str, ...]) -> str:

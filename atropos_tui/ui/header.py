@@ -6,10 +6,10 @@ from atropos_tui.ledger.outcomes import Outcome, RunState
 from atropos_tui.monitor.snapshot import LedgerSection, RunSection
 from atropos_tui.ui import formatting
 from atropos_tui.ui.ink import Ground, Ink, Line, Span, dim, faint, join_that_fit, spread, strong
+from atropos_tui.ui.live_canvas import LiveCanvas
 from atropos_tui.ui.moment import AT_WORK, Contact, Moment
 from atropos_tui.ui.text_safety import visible
 from atropos_tui.ui.widgets.bars import gauge
-from atropos_tui.ui.widgets.canvas import Canvas
 
 _STALE_SECONDS = 30.0
 
@@ -37,21 +37,16 @@ _TERMS = {
 }
 
 
-class Header(Canvas):
+class Header(LiveCanvas):
     """Two or three lines, as high as the style sheet says. Red when the run crashed or the ledger is off."""
 
     def __init__(self, title: str, *, read_only: bool) -> None:
         super().__init__(id="header")
         self._title = title
         self._read_only = read_only
-        self._moment = Moment()
-
-    def show(self, moment: Moment) -> None:
-        self._moment = moment
-        self.redraw()
 
     def draw(self, width: int, height: int) -> list[Line]:
-        moment, inner = self._moment, width - 2
+        moment, inner = self.moment, width - 2
         lines = [self._first(inner), self._second(inner, has_third=height > 2)]
         if height > 2:
             lines.append(equation(moment.snapshot.ledger, inner))
@@ -59,7 +54,7 @@ class Header(Canvas):
         return [(Line(" ") + line.fit(inner) + Line(" ")).on(ground) for line in lines]
 
     def _first(self, width: int) -> Line:
-        moment = self._moment
+        moment = self.moment
         run = moment.snapshot.run
         right = self._right(run)
         parts = [state_words(moment), self._environment(run)]
@@ -80,7 +75,7 @@ class Header(Canvas):
 
     def _ages(self, run: RunSection) -> list[Line]:
         """How long the run lasts, and how long ago anything progressed."""
-        moment = self._moment
+        moment = self.moment
         if moment.ended:
             return [Line(dim("took "), formatting.age(max(0.0, run.ended_at - run.started_at)))]
         parts = []
@@ -103,7 +98,7 @@ class Header(Canvas):
 
     def _second(self, width: int, *, has_third: bool) -> Line:
         """What is most worth knowing: a fault, what everything waits for, an alert; else the flow."""
-        moment = self._moment
+        moment = self.moment
         snapshot = moment.snapshot
         if not snapshot.ledger.balanced:
             return Line(strong(f"the ledger is off: {visible(snapshot.ledger.violation)}", Ink.BAD))

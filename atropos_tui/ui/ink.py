@@ -129,7 +129,7 @@ def join(parts: Iterable[Line], separator: str = "  ") -> Line:
 
 
 def join_that_fit(parts: Iterable[Line], width: int, separator: str = "  ") -> Line:
-    """As `join`, leaving out the parts (the last ones first) for which there is no room."""
+    """As `join`, leaving out each part for which the ones before it left no room."""
     kept = Line()
     for part in parts:
         longer = join((kept, part), separator)

@@ -6,7 +6,8 @@ from atropos_tui.monitor.snapshot import LogRow, LogsSection
 from atropos_tui.ui import formatting
 from atropos_tui.ui.ink import Ink, Line, Span, dim, faint
 from atropos_tui.ui.list_screen import ListScreen
-from atropos_tui.ui.panes.pane import Pane, waiting
+from atropos_tui.ui.panes.pane import Pane
+from atropos_tui.ui.phrases import waiting
 from atropos_tui.ui.text_safety import visible, visible_lines
 from atropos_tui.ui.widgets.table import Column, Table
 from atropos_tui.ui.wrapping import wrapped
@@ -46,6 +47,10 @@ class LogsPane(Pane):
     def rows(self) -> int:
         return len(self.log_rows)
 
+    def row_key(self, index: int) -> tuple[str, str, float]:
+        row = self.log_rows[index]
+        return row.level, row.logger, row.first_at
+
     def numbers(self, room: int) -> Line:
         del room
         logs = self.logs
@@ -59,13 +64,14 @@ class LogsPane(Pane):
             return [waiting("nothing has been logged yet")]
         details = self._details(width)[: height * 3 // 5]
         room = height - len(details) - 1 if details else height
-        lines = Table(_COLUMNS, [self._row(row) for row in self.log_rows], cursor=self.cursor).lines(width, room)
+        lines = Table(_COLUMNS, self.rows, self._row, cursor=self.cursor).lines(width, room)
         if not details:
             return lines
         lines += [Line()] * (room - len(lines))
         return [*lines, Line(faint("─" * width)), *details]
 
-    def _row(self, row: LogRow) -> tuple[Line, ...]:
+    def _row(self, index: int) -> tuple[Line, ...]:
+        row = self.log_rows[index]
         glyph, ink = _LEVELS.get(row.level, ("·", Ink.DIM))
         return (
             Line(Span(glyph, ink)),

@@ -11,8 +11,8 @@ from textual.screen import Screen
 from atropos_tui.ui.footer import Footer
 from atropos_tui.ui.header import Header
 from atropos_tui.ui.keys import Hint, Scope
+from atropos_tui.ui.live_canvas import LiveCanvas
 from atropos_tui.ui.moment import Moment
-from atropos_tui.ui.panes.pane import Pane
 
 if TYPE_CHECKING:
     from atropos_tui.ui.app import AtroposApp
@@ -41,14 +41,10 @@ class RunScreen(Screen[None]):
     def compose_middle(self) -> ComposeResult:
         raise NotImplementedError
 
-    def on_mount(self) -> None:
-        self.show(self.atropos.moment)
-
     def show(self, moment: Moment) -> None:
-        """Draw this moment; what did not change costs nothing."""
-        self.query_one(Header).show(moment)
-        for pane in self.query(Pane):
-            pane.show(moment)
+        """Hand this moment to all that shows the run."""
+        for canvas in self.query(LiveCanvas):
+            canvas.show(moment)
 
     def back(self) -> bool:
         """Leave an inner state such as a zoomed pane; False when there is none and the screen itself may close."""

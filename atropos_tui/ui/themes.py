@@ -28,7 +28,6 @@ _ANSI = frozenset({"default", *(f"{bright}{name}" for bright in ("", "bright_") 
     "black", "red", "green", "yellow", "blue", "magenta", "cyan", "white",
 ))})  # fmt: skip
 
-
 # What stands for the band behind a trend where there is no colour for its ground.
 _SHADE = "░"
 
@@ -162,9 +161,9 @@ def load_theme(path: Path) -> Theme:
 
 def _shaded(span: Span) -> str:
     """A part of the band, visible without a ground of its own."""
-    return (
-        _SHADE * len(span.text) if span.ground is Ground.BAND else span.text.translate({0x2580: _SHADE, 0x2584: _SHADE})
-    )
+    if span.ground is Ground.BAND:
+        return _SHADE * len(span.text)
+    return span.text.replace("▀", _SHADE).replace("▄", _SHADE)
 
 
 def _colors(raw: dict[str, Any], *, ansi: bool, path: Path) -> Colors:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import ClassVar
 
@@ -23,6 +24,7 @@ from atropos_tui.ui.panes.rollout import RolloutPane
 from atropos_tui.ui.run_screen import RunScreen
 
 _PAGE = 100
+_FILTER_EXAMPLE = 'score<0.5 outcome:skipped step>100 "text" -took>5'
 # A filter that lets nothing through must not read a long run to its beginning.
 _MOST_LOOKED_AT = 5_000
 
@@ -47,46 +49,42 @@ class TrajectoriesScreen(RunScreen):
         hint("token.least"),
         hint("token.previous", "token.next", label="token"),
     )
+
     AUTO_FOCUS = "#groups"
 
     def __init__(self, group_id: int | None = None) -> None:
         super().__init__()
+        self.groups = GroupListPane()
+        self.rollout = RolloutPane()
+        self.filter_bar = Input(id="filter", placeholder=_FILTER_EXAMPLE, compact=True)
+        self.filter_bar.cursor_blink = False
         self._wanted = group_id
+        self.set_class(group_id is not None, "-reading")
+        if group_id is not None:
+            self.AUTO_FOCUS = "#rollout"  # type: ignore[misc]  # Textual asks the instance
 
     def compose_middle(self) -> ComposeResult:
         with Horizontal(id="trajectories"):
-            yield GroupListPane()
-            yield RolloutPane()
-        bar = Input(id="filter", placeholder='score<0.5 outcome:skipped step>100 "text" -took>5', compact=True)
-        bar.cursor_blink = False
-        yield bar
+            yield self.groups
+            yield self.rollout
+        yield self.filter_bar
 
     def on_mount(self) -> None:
-        super().on_mount()
         if self._wanted is not None:
-            self._read()
             self._load_group(self._wanted)
         self._load_newest()
 
     def show(self, moment: Moment) -> None:
         super().show(moment)
-        if moment.known and not self.groups.groups and not self.groups.failure and self.groups.newer:
+        if self.groups.newer and not self.groups.groups and not self._list_is_loading:
             self._load_newest()
-
-    @property
-    def groups(self) -> GroupListPane:
-        return self.query_one(GroupListPane)
-
-    @property
-    def rollout(self) -> RolloutPane:
-        return self.query_one(RolloutPane)
 
     @property
     def pane(self) -> Pane:
         return self.rollout if self.rollout.has_focus else self.groups
 
     def back(self) -> bool:
-        if self.query_one(Input).display:
+        if self.filter_bar.display:
             self._close_filter_bar()
             return True
         if not self.rollout.has_focus:
@@ -112,7 +110,8 @@ class TrajectoriesScreen(RunScreen):
         self.action_move(pages * max(1, self.pane.size.height * 2 // 3))
 
     def action_move_to_end(self, direction: int) -> None:
-        if self.pane is self.groups and direction < 0 and self.groups.cursor == 0 and self.groups.newer:
+        groups = self.groups
+        if self.pane is groups and direction < 0 and groups.cursor == 0 and (groups.newer or groups.failure):
             self._load_newest()
         self.action_move(direction * 1_000_000)
 
@@ -153,10 +152,9 @@ class TrajectoriesScreen(RunScreen):
         self._apply(parse_filter(f"outcome:{outcome}" if outcome else ""))
 
     def action_filter(self) -> None:
-        bar = self.query_one(Input)
-        bar.value = self.groups.filter.text
-        bar.display = True
-        bar.focus()
+        self.filter_bar.value = self.groups.filter.text
+        self.filter_bar.display = True
+        self.filter_bar.focus()
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         try:
@@ -179,13 +177,15 @@ class TrajectoriesScreen(RunScreen):
             return
         self.atropos.say("sent to the terminal's clipboard; some terminals ignore that, Y writes a file")
 
-    def action_write(self) -> None:
+    @work(group="files")
+    async def action_write(self) -> None:
         detail = self.rollout.detail
         if detail is None:
             self.atropos.say("there is no group to write", "warning")
             return
         try:
-            self.atropos.say(f"written to {write_group(detail, Path.cwd())}")
+            path = await asyncio.to_thread(write_group, detail, Path.cwd())
+            self.atropos.say(f"written to {path}")
         except UsageError as error:
             self.atropos.say(str(error), "error")
 
@@ -194,17 +194,21 @@ class TrajectoriesScreen(RunScreen):
         self._load_newest()
 
     def _close_filter_bar(self) -> None:
-        self.query_one(Input).display = False
+        self.filter_bar.display = False
         self.groups.focus()
 
     def _read(self) -> None:
         self.add_class("-reading")
         self.rollout.focus()
 
+    @property
+    def _list_is_loading(self) -> bool:
+        return any(worker.node is self and worker.group == "list" and worker.is_running for worker in self.workers)
+
     def _move_in_list(self, by: int) -> None:
         before = self.groups.selected
         self.groups.move_cursor(by)
-        if self.groups.wants_more:
+        if self.groups.wants_more and not self._list_is_loading:
             self._load_older()
         if self.groups.selected is not None and self.groups.selected is not before:
             self._load_group(self.groups.selected.group_id)

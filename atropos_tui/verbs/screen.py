@@ -1,4 +1,4 @@
-"""The screen on a run's control socket."""
+"""The screen on a run: a worker's control socket, a directory, or a file."""
 
 from __future__ import annotations
 
@@ -7,14 +7,21 @@ from pathlib import Path
 from atropos_tui.monitor.client import RunClient
 from atropos_tui.ui.app import AtroposApp
 from atropos_tui.ui.quit import Answer, QuitChoice
+from atropos_tui.ui.run_source import RunSource
 
 
 async def show_run(
     socket: str | Path, *, title: str, on_quit: tuple[QuitChoice, ...], read_only: bool = False
 ) -> Answer | None:
     """Show the run until the operator leaves; returns what is to become of it, None when the terminal was lost."""
-    client = RunClient(socket)
+    return await show_source(RunClient(socket), title=title, on_quit=on_quit, read_only=read_only)
+
+
+async def show_source(
+    source: RunSource, *, title: str, on_quit: tuple[QuitChoice, ...], read_only: bool = False
+) -> Answer | None:
+    """The same for any source, which is closed in the end."""
     try:
-        return await AtroposApp(client, title=title, on_quit=on_quit, read_only=read_only).run_async()
+        return await AtroposApp(source, title=title, on_quit=on_quit, read_only=read_only).run_async()
     finally:
-        await client.close()
+        await source.close()

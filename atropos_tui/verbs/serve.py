@@ -1,4 +1,7 @@
-"""`atropos-tui serve` and `attach`: an environment in a worker of its own, and the screen on it."""
+"""`atropos-tui serve`: an environment in a worker of its own, and the screen on it.
+
+A run directory that is used again goes on where it was: with its outbox, its run file and its numbers.
+"""
 
 from __future__ import annotations
 
@@ -7,86 +10,101 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from atropos_tui.errors import AtroposError, UsageError
+from atropos_tui.errors import AtroposError
 from atropos_tui.ledger.outcomes import ENDED_STATES, RunState
 from atropos_tui.monitor.client import RunClient
-from atropos_tui.monitor.discovery import find_run, new_run_dir
+from atropos_tui.monitor.discovery import new_run_dir
+from atropos_tui.monitor.live_run import LiveRun, how_it_ended
+from atropos_tui.monitor.run_file.schema import RUN_FILE
 from atropos_tui.monitor.supervisor import ChildProcess, launch
 from atropos_tui.verbs.interruption import run_interruptible
 from atropos_tui.verbs.plain import summary_line
+
+if TYPE_CHECKING:
+    from atropos_tui.ui.quit import Answer
 
 READY_SECONDS = 180.0
 STOP_SECONDS = 60.0
 TELL_SECONDS = 5.0
 
 
-def serve_environment(environment: str, flags: Sequence[str], *, run_dir: Path | None, headless: bool) -> int:
-    """Run an environment file in a worker and show it; returns the exit status.
+def serve_environment(
+    environment: str,
+    flags: Sequence[str],
+    *,
+    run_dir: Path | None,
+    headless: bool,
+    detach: bool = False,
+    worker_options: Sequence[str] = (),
+) -> int:
+    """Run an environment file in a worker and show it; returns the exit status. `detach`: start it and leave it alone.
 
     Raises UsageError for anything wrong with the file or the flags, before the screen opens.
     """
     path = Path(environment.rsplit(":", 1)[0] if ":" in environment else environment)
     directory = run_dir or new_run_dir(path.stem)
     directory.mkdir(parents=True, exist_ok=True)
-    return run_interruptible(_serve(directory, environment, flags, headless))
-
-
-def attach(run_dir: Path, *, read_only: bool) -> int:
-    """Show a run that is there already. Raises UsageError when none answers."""
-    run = find_run(run_dir)
-    if run is None:
-        raise UsageError(f"there is no run in {run_dir}", "name the directory that `serve` printed")
-    if not run.alive:
-        raise UsageError(f"the worker of the run in {run_dir} does not answer", f"its log is {run_dir / 'worker.log'}")
-    return run_interruptible(_attach(run.worker.socket, run.worker.environment, read_only))
+    worker = _launch_worker(directory, environment, flags, worker_options, detached=not headless)
+    if detach:
+        return run_interruptible(_start(worker, directory))
+    return run_interruptible(_serve(worker, directory, environment, headless))
 
 
 def print_environment_help(environment: str) -> int:
     """Print the config fields of an environment, with their defaults."""
+    from atropos_tui.compat.module_path import enable
     from atropos_tui.runtime.command_line import help_text
     from atropos_tui.runtime.loading import load_environment
 
+    enable()
     sys.stdout.write(help_text(load_environment(environment)) + "\n")
     return 0
 
 
-async def _serve(directory: Path, environment: str, flags: Sequence[str], headless: bool) -> int:
-    worker = _launch_worker(directory, environment, flags, detached=not headless)
+async def _start(worker: ChildProcess, directory: Path) -> int:
+    try:
+        await asyncio.to_thread(worker.wait_ready, READY_SECONDS)
+    except BaseException:
+        await asyncio.shield(asyncio.to_thread(worker.terminate, STOP_SECONDS))
+        raise
+    sys.stdout.write(f"{directory}\n")
+    return 0
+
+
+async def _serve(worker: ChildProcess, directory: Path, environment: str, headless: bool) -> int:
     left_running = False
     try:
         ready = await asyncio.to_thread(worker.wait_ready, READY_SECONDS)
         if headless:
             return await _tell(worker, str(ready["socket"]))
-        from atropos_tui.ui.quit import DETACH, STOP
-        from atropos_tui.verbs.screen import show_run
-
-        answer = await show_run(ready["socket"], title=environment, on_quit=(DETACH, STOP))
-        left_running = answer != "stop"
+        left_running = await _show(worker, directory, environment) != "stop"
     finally:
         if not left_running:
             await asyncio.shield(asyncio.to_thread(worker.terminate, STOP_SECONDS))
+    if (status := worker.poll()) is not None and left_running:
+        raise AtroposError(f"the worker {how_it_ended(status)}", f"look at what it left: atropos-tui open {directory}")
     if left_running:
         sys.stdout.write(f"the run goes on; watch it again with: atropos-tui attach {directory}\n")
     return 0
 
 
-def _launch_worker(directory: Path, environment: str, flags: Sequence[str], detached: bool) -> ChildProcess:
-    command = [sys.executable, "-m", "atropos_tui.worker"]
-    arguments = ["--run-dir", str(directory), "--", environment, *flags]
-    return launch(command, arguments, log_path=directory / "worker.log", detached=detached)
-
-
-async def _attach(socket: str, title: str, read_only: bool) -> int:
+async def _show(worker: ChildProcess, directory: Path, environment: str) -> Answer | None:
     from atropos_tui.ui.quit import DETACH, STOP
-    from atropos_tui.verbs.screen import show_run
+    from atropos_tui.verbs.decoding import TokenizerOfRun
+    from atropos_tui.verbs.screen import show_source
 
-    choices = (DETACH,) if read_only else (DETACH, STOP)
-    answer = await show_run(socket, title=title, on_quit=choices, read_only=read_only)
-    if answer == "stop":
-        async with RunClient(socket) as client:
-            await client.stop()
-    return 0
+    run = LiveRun(directory, TokenizerOfRun(directory / RUN_FILE), worker.poll)
+    return await show_source(run, title=environment, on_quit=(DETACH, STOP))
+
+
+def _launch_worker(
+    directory: Path, environment: str, flags: Sequence[str], options: Sequence[str], detached: bool
+) -> ChildProcess:
+    command = [sys.executable, "-m", "atropos_tui.worker"]
+    arguments = ["--run-dir", str(directory), *options, "--", environment, *flags]
+    return launch(command, arguments, log_path=directory / "worker.log", detached=detached)
 
 
 async def _tell(worker: ChildProcess, socket: str) -> int:

@@ -55,6 +55,18 @@ async def test_what_memory_no_longer_has_comes_from_the_file(tmp_path: Path) -> 
     run.close()
 
 
+async def test_groups_of_an_earlier_life_are_listed_at_once(tmp_path: Path) -> None:
+    first = RecordedRun(tmp_path / "run.db")
+    first.delivered()
+    first.close()
+    second = RecordedRun(tmp_path / "run.db", first_group=2)
+    assert await all_ids(second.view.groups, 10) == [1]
+    second.skipped()
+    second.view.drain()
+    assert await all_ids(second.view.groups, 10) == [2, 1]
+    second.close()
+
+
 async def test_without_a_record_there_is_nothing_to_search() -> None:
     with pytest.raises(AtroposError, match="--record"):
         await GroupPages(MemoryGroupStore(), None).page(GroupFilter(search="word"), None, 10)

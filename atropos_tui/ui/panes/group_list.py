@@ -7,8 +7,8 @@ from atropos_tui.monitor.snapshot import EndedRow, GroupPage
 from atropos_tui.ui import formatting
 from atropos_tui.ui.filter_language import Filter
 from atropos_tui.ui.ink import Ink, Line, Span, clip, dim, faint, strong
-from atropos_tui.ui.panes.pane import Pane, waiting
-from atropos_tui.ui.panes.skipped import OUTCOME_INKS, outcome_glyph, score_words, short_reason
+from atropos_tui.ui.panes.pane import Pane
+from atropos_tui.ui.phrases import OUTCOME_INKS, outcome_glyph, score_words, short_reason, waiting
 from atropos_tui.ui.text_safety import visible
 from atropos_tui.ui.widgets.table import Column, Table
 
@@ -37,7 +37,7 @@ class GroupListPane(Pane):
         self.older_than: int | None = None
         self.failure = ""
         self._total = 0
-        self._ended_when_loaded = 0
+        self._ended_when_loaded: int | None = None
 
     @property
     def rows(self) -> int:
@@ -50,7 +50,7 @@ class GroupListPane(Pane):
     @property
     def newer(self) -> int:
         """How many groups ended since the list was loaded (of the filter's outcome, where it has one)."""
-        return max(0, self._ended - self._ended_when_loaded)
+        return 0 if self._ended_when_loaded is None else max(0, self._ended - self._ended_when_loaded)
 
     @property
     def wants_more(self) -> bool:
@@ -90,8 +90,8 @@ class GroupListPane(Pane):
             return [Line(Span(visible(self.failure), Ink.BAD))]
         if not self.groups:
             return [waiting("no group is like that" if self.filter.text else "no group has ended yet")]
-        head = [Line(Span("↑ ", Ink.ACCENT), dim(f"{self.newer} newer · g g"))] if self.newer else []
-        table = Table(_COLUMNS, [self._row(row) for row in self.groups], cursor=self.cursor)
+        head = [Line(Span("↑ ", Ink.ACCENT), dim(f"{self.newer} newer, g at the top loads them"))] if self.newer else []
+        table = Table(_COLUMNS, self.rows, self._row, cursor=self.cursor)
         return head + table.lines(width, height - len(head))
 
     @property
@@ -107,7 +107,8 @@ class GroupListPane(Pane):
         self.cursor = max(0, min(self.cursor, self.rows - 1))
         self.redraw()
 
-    def _row(self, row: EndedRow) -> tuple[Line, ...]:
+    def _row(self, index: int) -> tuple[Line, ...]:
+        row = self.groups[index]
         ink = OUTCOME_INKS[row.outcome]
         tokens = round(sum(row.completion_tokens) / len(row.completion_tokens)) if row.completion_tokens else None
         return (

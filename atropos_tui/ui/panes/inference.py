@@ -5,7 +5,8 @@ from __future__ import annotations
 from atropos_tui.monitor.snapshot import InferenceSection, ServerRow
 from atropos_tui.ui import formatting
 from atropos_tui.ui.ink import Ink, Line, Span, dim, faint, join
-from atropos_tui.ui.panes.pane import Pane, waiting
+from atropos_tui.ui.panes.pane import Pane
+from atropos_tui.ui.phrases import waiting
 from atropos_tui.ui.text_safety import visible
 from atropos_tui.ui.widgets.table import Column, Table
 
@@ -52,8 +53,7 @@ class InferencePane(Pane):
     def body(self, width: int, height: int) -> list[Line]:
         if not self.inference.servers:
             return [waiting("no inference server is known yet")]
-        rows = [self._row(server) for server in self.inference.servers]
-        lines = Table(_COLUMNS, rows, cursor=self.shown_cursor).lines(width, height)
+        lines = Table(_COLUMNS, self.rows, self._row, cursor=self.shown_cursor).lines(width, height)
         room = height - len(lines) - 1
         return [*lines, Line(), *self._details()[:room]] if room > 0 else lines
 
@@ -81,22 +81,22 @@ class InferencePane(Pane):
         name = Line(health_glyph(server.healthy), f" {server.server} ")
         if server.healthy is False:
             return name + Line(Span(visible(server.detail) or "unhealthy", Ink.BAD))
-        parts = [
-            Line(f"{server.in_flight}", dim(f"/{server.limit}")),
-            Line(formatting.duration(server.latency_p50)),
-            Line(formatting.short_count(server.tokens_per_second), dim(" tok/s")),
-        ]
-        return name + join(parts, " ")
+        in_flight = Line(f"{server.in_flight}", dim(f"/{server.limit}"))
+        if not server.requests:
+            return name + in_flight
+        rate = Line(formatting.short_count(server.tokens_per_second), dim(" tok/s"))
+        return name + join((in_flight, Line(formatting.duration(server.latency_p50)), rate), " ")
 
-    def _row(self, server: ServerRow) -> tuple[Line, ...]:
+    def _row(self, index: int) -> tuple[Line, ...]:
+        server = self.inference.servers[index]
         return (
             Line(health_glyph(server.healthy)),
             Line(dim(f"{server.server} "), visible(server.url)),
             Line(dim(visible(server.model_name))),
             Line(f"{server.in_flight}", dim(f"/{server.limit}")),
             Line(f"{server.eval_in_flight}", dim(f"/{server.eval_limit}")),
-            Line(formatting.duration(server.latency_p50)),
-            Line(formatting.duration(server.latency_p95)),
+            Line(formatting.duration(server.latency_p50)) if server.requests else Line(faint("–")),
+            Line(formatting.duration(server.latency_p95)) if server.requests else Line(faint("–")),
             Line(formatting.rate(server.tokens_per_second)),
             Line(formatting.count(server.requests)),
             Line(Span(formatting.count(server.errors), Ink.BAD if server.errors else Ink.DIM)),

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+
 from textual import events
 
-from atropos_tui.ui.ink import Ink, Line, Span, dim, faint, strong
+from atropos_tui.ui.ink import Ink, Line, dim, faint, strong
+from atropos_tui.ui.live_canvas import LiveCanvas
 from atropos_tui.ui.moment import Moment
 from atropos_tui.ui.text_safety import visible
-from atropos_tui.ui.widgets.canvas import Canvas
 from atropos_tui.ui.widgets.frame import FRAME_HEIGHT, FRAME_WIDTH, framed
 from atropos_tui.ui.wrapping import wrapped
 
 
-class Pane(Canvas, can_focus=True):
+class Pane(LiveCanvas, can_focus=True):
     """Subclasses name themselves and draw `numbers` and `body`; `rows` is how far the cursor may go.
 
     `number` is the key that leads to the pane, 0 where it is the only one.
@@ -23,18 +25,26 @@ class Pane(Canvas, can_focus=True):
 
     def __init__(self) -> None:
         super().__init__(id=self.title.lower().replace(" ", "-"))
-        self.moment = Moment()
         self.cursor = 0
 
     def show(self, moment: Moment) -> None:
+        """Draw this moment, with the cursor on the row where it was."""
+        key = self.row_key(self.cursor) if 0 < self.cursor < self.rows else None
         self.moment = moment
+        if key is not None:
+            self.cursor = next((i for i in range(self.rows) if self.row_key(i) == key), self.cursor)
         self.cursor = max(0, min(self.cursor, self.rows - 1))
-        self.redraw()
+        super().show(moment)
 
     @property
     def rows(self) -> int:
         """How many rows the cursor can stand on."""
         return 0
+
+    def row_key(self, index: int) -> Hashable:
+        """What the cursor stays on when rows come and go above it; None: on its line. On the first line it stays."""
+        del index
+        return None
 
     @property
     def shown_cursor(self) -> int:
@@ -81,13 +91,3 @@ class Pane(Canvas, can_focus=True):
     def on_click(self, event: events.Click) -> None:
         del event
         self.focus()
-
-
-def waiting(text: str) -> Line:
-    """An empty state: what has to come before there is something to see."""
-    return Line(Span("◌ ", Ink.FAINT), dim(text))
-
-
-def fact(label: str, value: Line, label_width: int = 10) -> Line:
-    """A label and what it says, aligned with its neighbours."""
-    return Line(dim(label)).fit(label_width) + value

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from atropos_tui.ledger.outcomes import RunState, Stage, ThrottleReason
-from atropos_tui.monitor.snapshot import InFlightRow, QueueSection
+from atropos_tui.monitor.snapshot import QueueSection
 from atropos_tui.ui import formatting
 from atropos_tui.ui.ink import Ink, Line, Span, dim, faint, join, join_that_fit, strong
 from atropos_tui.ui.moment import AT_WORK
-from atropos_tui.ui.panes.pane import Pane, waiting
+from atropos_tui.ui.panes.pane import Pane
+from atropos_tui.ui.phrases import waiting
 from atropos_tui.ui.text_safety import visible
 from atropos_tui.ui.widgets.bars import gauge
 from atropos_tui.ui.widgets.table import Column, Table
@@ -49,33 +50,42 @@ class QueuePane(Pane):
     def rows(self) -> int:
         return len(self.queue.rows)
 
+    def row_key(self, index: int) -> int:
+        return self.queue.rows[index].group_id
+
     def numbers(self, room: int) -> Line:
         del room
         limit = f"/{self.queue.limit}" if self.queue.limit > 0 else ""
         return Line(strong(str(self.queue.in_flight)), dim(f"{limit} in flight"))
 
     def body(self, width: int, height: int) -> list[Line]:
-        head = [self._throttle(width).fit(width), self._waiting_line(width)]
+        roomy = height >= 12
+        head = [*self._throttle(width, most=2 if roomy else 1), self._waiting_line(width)]
         if not self.queue.rows:
             return [*head, Line(), waiting(self._why_empty())]
-        if height >= 12:
+        if roomy:
             head.append(Line())
-        rows = [self._row(row) for row in self.queue.rows]
-        table = Table(_columns(width), rows, cursor=self.shown_cursor, gap=1 if width < _NARROW else 2)
+        gap = 1 if width < _NARROW else 2
+        table = Table(_columns(width), self.rows, self._row, cursor=self.shown_cursor, gap=gap)
         return head + table.lines(width, height - len(head))
 
-    def _throttle(self, width: int) -> Line:
-        """The reason why no further group starts, with its numbers."""
-        queue = self.queue
-        if self.moment.snapshot.run.state not in AT_WORK:
-            return Line(Span("‖ ", Ink.DIM), dim(f"no group starts: {self.moment.snapshot.run.state}"))
+    def _throttle(self, width: int, most: int) -> list[Line]:
+        """The reason why no further group starts, with its numbers; in at most so many lines."""
+        queue, state = self.queue, self.moment.snapshot.run.state
+        if state not in AT_WORK:
+            return [Line(Span("‖ ", Ink.DIM), dim(f"no group starts: {state}"))]
         if not queue.throttle:
-            return Line(Span("▸ ", Ink.GOOD), dim("groups start as items come"))
+            return [Line(Span("▸ ", Ink.GOOD), dim("groups start as items come"))]
         ink = Ink.TEXT if queue.throttle in _NORMAL_THROTTLES else Ink.WARN
-        reason = Line(Span(formatting.words(queue.throttle), ink))
-        detail = Line(dim(f" · {visible(queue.throttle_detail)}")) if queue.throttle_detail else Line()
-        line = Line(Span("‖ ", ink), dim("held by ")) + reason + detail
-        return line if line.width <= width else Line(Span("‖ ", ink)) + reason + detail
+        reason = formatting.words(queue.throttle)
+        detail = visible(queue.throttle_detail) if queue.throttle_detail != queue.throttle else ""
+        mark, held_by = Span("‖ ", ink), dim("held by ")
+        line = Line(mark, held_by, Span(reason, ink), dim(f" · {detail}" if detail else ""))
+        if line.width <= width:
+            return [line]
+        if most == 1:
+            return [Line(mark, Span(reason, ink), dim(f" · {detail}"))]
+        return [Line(mark, held_by, Span(reason, ink)), Line(dim(f"  {detail}"))]
 
     def _waiting_line(self, width: int) -> Line:
         queue = self.queue
@@ -93,7 +103,8 @@ class QueuePane(Pane):
         full = queue.trainer_queue >= queue.trainer_queue_limit
         return label + Line(Span(f"{queue.trainer_queue}/{queue.trainer_queue_limit}", Ink.WARN if full else Ink.TEXT))
 
-    def _row(self, row: InFlightRow) -> tuple[Line, ...]:
+    def _row(self, index: int) -> tuple[Line, ...]:
+        row = self.queue.rows[index]
         elapsed = self.moment.since(row.started_at)
         late = elapsed >= _STRAGGLER_SECONDS
         done = join(

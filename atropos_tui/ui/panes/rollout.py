@@ -7,11 +7,21 @@ from collections.abc import Sequence
 from atropos_tui.monitor.snapshot import GroupDetail, RolloutDetail
 from atropos_tui.ui import formatting
 from atropos_tui.ui.ink import Ink, Line, Span, dim, faint, strong
-from atropos_tui.ui.panes.pane import Pane, waiting
+from atropos_tui.ui.panes.pane import Pane
+from atropos_tui.ui.phrases import waiting
 from atropos_tui.ui.text_safety import visible
 from atropos_tui.ui.views.rollout_head import group_facts, rollout_facts, score_chips
 from atropos_tui.ui.views.rollout_text import View, first_difference, messages_or_decoded, token_lines, what_broke
-from atropos_tui.ui.views.tokens import Lens, Token, TokenView, least_likely, legend, token_facts, tokens_of
+from atropos_tui.ui.views.tokens import (
+    Lens,
+    Token,
+    TokenLayout,
+    TokenView,
+    least_likely,
+    legend,
+    token_facts,
+    tokens_of,
+)
 
 _BETWEEN = Line(Span(" │ ", Ink.FAINT))
 
@@ -36,6 +46,7 @@ class RolloutPane(Pane):
         self._texts: list[Sequence[Line]] = []
         self._text_room = 1
         self._text_key: tuple[object, ...] = ()
+        self._layouts: dict[tuple[int, int], TokenLayout] = {}
 
     @property
     def rollouts(self) -> Sequence[RolloutDetail]:
@@ -44,6 +55,7 @@ class RolloutPane(Pane):
     def open_group(self, detail: GroupDetail) -> None:
         self.detail, self.failure = detail, ""
         self.beside = None
+        self._layouts.clear()
         self._to_rollout(min(self.rollout, max(0, len(detail.rollouts) - 1)))
 
     def fail(self, why: str) -> None:
@@ -188,8 +200,13 @@ class RolloutPane(Pane):
             self._texts = [self._text(self.rollout, half), self._text(self.beside, half)]
 
     def _text(self, index: int, width: int) -> Sequence[Line]:
-        rollout = self.rollouts[index]
         if self.view is View.TOKENS:
-            tokens = self._tokens if index == self.rollout else tokens_of(rollout)
-            return token_lines(tokens, self.lens, self.token, width)
-        return messages_or_decoded(rollout, width)
+            return token_lines(self._token_layout(index, width), self.lens, self.token)
+        return messages_or_decoded(self.rollouts[index], width)
+
+    def _token_layout(self, index: int, width: int) -> TokenLayout:
+        """Made once: going from token to token must not lay out a hundred thousand of them anew."""
+        if (index, width) not in self._layouts:
+            tokens = self._tokens if index == self.rollout else tokens_of(self.rollouts[index])
+            self._layouts[index, width] = TokenLayout(tokens, width)
+        return self._layouts[index, width]

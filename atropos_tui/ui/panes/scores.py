@@ -7,13 +7,13 @@ import math
 from atropos_tui.monitor.snapshot import ScoresSection, TrendPoint
 from atropos_tui.ui import formatting
 from atropos_tui.ui.ink import Ink, Line, Span, dim, join_that_fit, spread, strong
-from atropos_tui.ui.panes.pane import Pane, waiting
+from atropos_tui.ui.panes.pane import Pane
+from atropos_tui.ui.phrases import waiting
 from atropos_tui.ui.widgets.histogram import histogram
 from atropos_tui.ui.widgets.trend import GUTTER, Sample, trend
 
 # From this share of groups without advantage on, much of the work teaches nothing.
 _HIGH_ZERO_ADVANTAGE = 0.5
-
 
 # How much of the past the trend shows, in seconds.
 WINDOWS = (math.inf, 3_600.0, 600.0, 120.0)

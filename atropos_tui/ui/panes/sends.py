@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from atropos_tui.monitor.snapshot import SendsSection
 from atropos_tui.ui import formatting
-from atropos_tui.ui.ink import Ink, Line, Span, dim, join_that_fit, strong
-from atropos_tui.ui.panes.pane import Pane, fact, waiting
+from atropos_tui.ui.ink import Ink, Line, Span, dim, join, join_that_fit, strong
+from atropos_tui.ui.panes.pane import Pane
+from atropos_tui.ui.phrases import fact, waiting
 from atropos_tui.ui.text_safety import visible
 from atropos_tui.ui.widgets.bars import columns, gauge
 
@@ -91,13 +92,13 @@ class SendsPane(Pane):
         if sends.refused:
             parts.append(Line(Span(f"{formatting.count(sends.refused)} refused", Ink.BAD)))
         if sends.retries:
-            parts.append(Line(formatting.plural(sends.retries, "retry").replace("retrys", "retries")))
+            parts.append(Line(formatting.plural(sends.retries, "retry", "retries")))
         if sends.last_error:
             recent = self.moment.since(sends.last_error_at) < _RECENT_ERROR_SECONDS
             text = visible(f"{sends.last_error} {sends.last_error_body}".strip())
             when = dim(f"{formatting.age(self.moment.since(sends.last_error_at))} ago ")
             parts.append(Line(when, Span(text, Ink.BAD if recent else Ink.DIM)))
-        return fact("errors", Line(*(span for part in _separated(parts) for span in part.spans))).fit(width)
+        return fact("errors", join(parts, " · ")).fit(width)
 
     def _trainer(self, width: int) -> Line:
         sends = self.sends
@@ -120,10 +121,3 @@ class SendsPane(Pane):
         numbers = Line(Span(f"{sends.trainer_queue}/{sends.trainer_queue_limit}", ink), dim(" groups"))
         track = gauge(sends.trainer_queue, sends.trainer_queue_limit, max(4, min(24, width - 28)), Ink.ACCENT)
         return fact("queue", track + Line(" ") + numbers)
-
-
-def _separated(parts: list[Line]) -> list[Line]:
-    separated: list[Line] = []
-    for part in parts:
-        separated += [Line(dim(" · ")), part] if separated else [part]
-    return separated

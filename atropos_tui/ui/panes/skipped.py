@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-from atropos_tui.ledger.outcomes import Outcome, ScoreSplit
-from atropos_tui.monitor.snapshot import EndedRow, ReasonCount, SkippedSection
+from atropos_tui.ledger.outcomes import Outcome
+from atropos_tui.monitor.snapshot import SkippedSection
 from atropos_tui.ui import formatting
 from atropos_tui.ui.ink import Ink, Line, Span, dim, faint, join_that_fit, strong
-from atropos_tui.ui.panes.pane import Pane, waiting
+from atropos_tui.ui.panes.pane import Pane
+from atropos_tui.ui.phrases import OUTCOME_INKS, outcome_glyph, score_words, short_reason, waiting
 from atropos_tui.ui.text_safety import visible
 from atropos_tui.ui.widgets.bars import bar, split_bar
 from atropos_tui.ui.widgets.table import Cell, Column, Table
 
-SPLIT_WORDS = {ScoreSplit.ALL_BEST: "too easy", ScoreSplit.ALL_WORST: "too hard", ScoreSplit.ALL_EQUAL: "all equal"}
-OUTCOME_INKS = {
-    Outcome.DELIVERED: Ink.GOOD,
-    Outcome.SKIPPED: Ink.DIM,
-    Outcome.REJECTED: Ink.WARN,
-    Outcome.FAILED: Ink.BAD,
-    Outcome.REFUSED: Ink.BAD,
-    Outcome.REQUEUED: Ink.DIM,
-}
 _LONG_ROW = 5
 
 _REASON_COLUMNS = (
@@ -50,6 +42,9 @@ class SkippedPane(Pane):
     def rows(self) -> int:
         return len(self.skipped.recent)
 
+    def row_key(self, index: int) -> int:
+        return self.skipped.recent[index].group_id
+
     @property
     def group_id(self) -> int | None:
         return self.skipped.recent[self.cursor].group_id if self.skipped.recent else None
@@ -72,21 +67,21 @@ class SkippedPane(Pane):
         reasons = self._reasons(width, min(len(self.skipped.reasons) + 1, max(4, height * 9 // 20)))
         air = [Line()] if roomy else []
         head = [*reasons, *air, *self._zero_advantage(width), *air]
-        rows = [self._recent_row(row) for row in self.skipped.recent]
-        recent = Table(_RECENT_COLUMNS, rows, self.shown_cursor, gap=2 if roomy else 1, with_head=roomy)
+        gap = 2 if roomy else 1
+        recent = Table(_RECENT_COLUMNS, self.rows, self._recent_row, self.shown_cursor, gap, with_head=roomy)
         return head + recent.lines(width, height - len(head))
 
     def _reasons(self, width: int, height: int) -> list[Line]:
-        most = max((reason.count for reason in self.skipped.reasons), default=1)
-        rows = [self._reason_row(reason, most) for reason in self.skipped.reasons]
-        return Table(_REASON_COLUMNS, rows, gap=1).lines(width, height)
+        return Table(_REASON_COLUMNS, len(self.skipped.reasons), self._reason_row, gap=1).lines(width, height)
 
-    def _reason_row(self, reason: ReasonCount, most: int) -> tuple[Cell, ...]:
+    def _reason_row(self, index: int) -> tuple[Cell, ...]:
+        reason = self.skipped.reasons[index]
+        most = max(other.count for other in self.skipped.reasons)
         ink = OUTCOME_INKS[reason.outcome]
         return (
             Line(Span(outcome_glyph(reason.outcome), ink)),
             Line(formatting.words(visible(reason.reason))),
-            bar(reason.count / most, Ink.CHART if reason.outcome is Outcome.SKIPPED else ink),
+            bar(reason.count / max(1, most), Ink.CHART if reason.outcome is Outcome.SKIPPED else ink),
             Line(str(reason.last_minute)) if reason.last_minute else Line(faint("·")),
             Line(formatting.count(reason.count)),
         )
@@ -116,7 +111,8 @@ class SkippedPane(Pane):
             return [text]
         return [text + Line("  ") + split_bar([(many, ink) for many, ink, _ in parts], spare)]
 
-    def _recent_row(self, row: EndedRow) -> tuple[Line, ...]:
+    def _recent_row(self, index: int) -> tuple[Line, ...]:
+        row = self.skipped.recent[index]
         return (
             Line(dim(str(row.group_id))),
             Line(Span(short_reason(row), OUTCOME_INKS[row.outcome])),
@@ -124,33 +120,3 @@ class SkippedPane(Pane):
             Line(visible(row.item)),
             Line(dim(formatting.age(self.moment.since(row.at)))),
         )
-
-
-def outcome_glyph(outcome: Outcome) -> str:
-    """A shape for each outcome, so that none is told by colour alone."""
-    return {
-        Outcome.IN_FLIGHT: "▸",
-        Outcome.IN_OUTBOX: "◔",
-        Outcome.DELIVERED: "✓",
-        Outcome.SKIPPED: "∅",
-        Outcome.REJECTED: "−",
-        Outcome.FAILED: "✗",
-        Outcome.REFUSED: "!",
-        Outcome.REQUEUED: "↻",
-    }[outcome]
-
-
-def short_reason(row: EndedRow) -> str:
-    """The most telling word: the split of identical scores, else the reason, else the outcome."""
-    if row.split in SPLIT_WORDS:
-        return SPLIT_WORDS[ScoreSplit(row.split)]
-    return formatting.words(visible(row.reason) or row.outcome)
-
-
-def score_words(scores: tuple[float, ...]) -> Line:
-    """`1.00 ×8` for equal scores, else lowest to highest."""
-    if not scores:
-        return Line(faint("–"))
-    if min(scores) == max(scores):
-        return Line(formatting.score(scores[0]), dim(f" ×{len(scores)}"))
-    return Line(formatting.score(min(scores)), dim("–"), formatting.score(max(scores)))

@@ -76,15 +76,20 @@ def least_likely(tokens: Sequence[Token]) -> list[int]:
     return [token.index for token in ranked]
 
 
-class TokenView(Sequence[Line]):
-    """Lines of text and lanes in turn. Rows are laid out once; a line is drawn only when it is asked for."""
+class TokenLayout:
+    """The tokens in rows of a width; the same whatever lens one looks through."""
 
-    def __init__(self, tokens: Sequence[Token], lens: Lens, width: int, cursor: int) -> None:
+    def __init__(self, tokens: Sequence[Token], width: int) -> None:
+        self.rows = _laid_out(tokens, width)
+
+
+class TokenView(Sequence[Line]):
+    """Lines of text and lanes in turn, drawn only when they are asked for."""
+
+    def __init__(self, layout: TokenLayout, lens: Lens, cursor: int) -> None:
+        self._rows = layout.rows
         self._lens = lens
         self._cursor = cursor
-        self._rows = _laid_out(tokens, width)
-        largest = max((abs(t.advantage) for t in tokens if t.advantage is not None and t.trained), default=0.0)
-        self._largest_advantage = largest or 1.0
 
     def __len__(self) -> int:
         return len(self._rows) * 2
@@ -93,7 +98,7 @@ class TokenView(Sequence[Line]):
         row = self._rows[index // 2]
         if index % 2 == 0:
             return Line(*(self._text_span(piece) for piece in row))
-        return Line(*(self._lane_span(piece) for piece in row))
+        return Line(*(Span(self._lane(piece), self._ink(piece.token)) for piece in row))
 
     @property
     def cursor_line(self) -> int:
@@ -108,9 +113,6 @@ class TokenView(Sequence[Line]):
         if piece.token.index == self._cursor:
             return Span(piece.text, Ink.TEXT if ink is Ink.FAINT else ink, True, Ground.CURSOR)
         return Span(piece.text, ink)
-
-    def _lane_span(self, piece: _Piece) -> Span:
-        return Span(self._lane(piece), self._ink(piece.token))
 
     def _ink(self, token: Token) -> Ink:
         if not token.trained:
@@ -131,7 +133,7 @@ class TokenView(Sequence[Line]):
             return " " * cells
         match self._lens:
             case Lens.MASK:
-                return piece.segment(cells)
+                return _token_mark(cells)
             case Lens.LOGPROB:
                 return _surprise_block(token.surprise) * cells
             case Lens.ADVANTAGE:
@@ -144,11 +146,6 @@ class _Piece:
 
     token: Token
     text: str
-
-    @staticmethod
-    def segment(cells: int) -> str:
-        """A line with a gap to its neighbours, so that tokens can be told apart."""
-        return "╸" if cells == 1 else f"╺{'━' * (cells - 2)}╸"
 
 
 def token_facts(token: Token, many: int, width: int) -> Line:
@@ -206,10 +203,15 @@ def _sampled(logprob: float | None) -> float | None:
     return None if logprob is None or logprob > 0 or math.isnan(logprob) else logprob
 
 
+def _token_mark(cells: int) -> str:
+    """A line with a gap to its neighbours, so that tokens can be told apart."""
+    return "╸" if cells == 1 else f"╺{'━' * (cells - 2)}╸"
+
+
 def _surprise_block(surprise: float | None) -> str:
     if surprise is None:
         return "·"
-    return _LOW_BLOCKS[min(7, int(surprise / _FULL_SURPRISE * 8))]
+    return _LOW_BLOCKS[int(min(7.0, surprise / _FULL_SURPRISE * 8))]
 
 
 def _surprise_ink(surprise: float) -> Ink:

@@ -73,6 +73,10 @@ class Canvas(Widget):
         del event
         self.redraw_all()
 
+    def on_show(self, event: events.Show) -> None:
+        del event
+        self.redraw()
+
     def notify_style_update(self) -> None:
         super().notify_style_update()
         if self._painted:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from atropos_tui.ui import formatting
 from atropos_tui.ui.ink import Ink, Line, Span, merged
-from atropos_tui.ui.widgets.trend import GUTTER
+from atropos_tui.ui.widgets.trend import GUTTER, gutter
 
 _LOW_BLOCKS = " ▁▂▃▄▅▆▇█"
 _CUT = "▲"
@@ -26,11 +26,11 @@ def histogram(
     scale = max(*heights, max(places.values(), default=0) / _HIGHEST_CUT, 1)
     step = scale / rows
     body = [
-        _gutter(formatting.short_count(scale) if row == 0 else "")
+        gutter(formatting.short_count(scale) if row == 0 else "")
         + _row(heights, places, floor=step * (rows - 1 - row), step=step, topmost=row == 0)
         for row in range(rows)
     ]
-    return [*body, _gutter("") + _axis(edges, columns), _gutter("") + _ticks(edges, columns)]
+    return [*body, gutter("") + _axis(edges, columns), gutter("") + _ticks(edges, columns)]
 
 
 def _column_heights(bins: Sequence[int], columns: int) -> list[int]:
@@ -38,8 +38,8 @@ def _column_heights(bins: Sequence[int], columns: int) -> list[int]:
     if not bins:
         return [0] * columns
     merge = -(-len(bins) * 2 // columns)
-    merged = [sum(bins[start : start + merge]) for start in range(0, len(bins), merge)]
-    return [merged[column * len(merged) // columns] for column in range(columns)]
+    bars = [sum(bins[start : start + merge]) for start in range(0, len(bins), merge)]
+    return [bars[column * len(bars) // columns] for column in range(columns)]
 
 
 def _row(heights: list[int], spikes: dict[int, int], *, floor: float, step: float, topmost: bool) -> Line:
@@ -83,7 +83,3 @@ def _ticks(edges: Sequence[float], columns: int) -> Line:
 def _tick_values(edges: Sequence[float], columns: int) -> list[float]:
     parts = 4 if columns >= 30 else 2
     return [edges[0] + (edges[-1] - edges[0]) * part / parts for part in range(parts + 1)]
-
-
-def _gutter(label: str) -> Line:
-    return Line(Span(label, Ink.DIM)).fit_right(GUTTER - 1) + Line(" ")

@@ -25,10 +25,14 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """`rows` hold one cell for each of `columns`. `cursor` is the selected row, -1 for none."""
+    """`count` rows; `row` gives one cell for each of `columns`, and is asked for the rows that are shown only.
+
+    `cursor` is the selected row, -1 for none.
+    """
 
     columns: Sequence[Column]
-    rows: Sequence[Sequence[Cell]]
+    count: int
+    row: Callable[[int], Sequence[Cell]]
     cursor: int = -1
     gap: int = 2
     with_head: bool = True
@@ -41,15 +45,15 @@ class Table:
         if room <= 0:
             return head[:height]
         first = self._first_row(room)
-        rows = [self._row(index, shown, widths, width) for index in range(first, min(len(self.rows), first + room))]
-        hidden = len(self.rows) - first - len(rows)
+        rows = [self._row(index, shown, widths, width) for index in range(first, min(self.count, first + room))]
+        hidden = self.count - first - len(rows)
         if hidden > 0 and self.cursor < first + len(rows) - 1:
             rows[-1] = Line(Span(f"  … {hidden + 1} more", Ink.FAINT))
         return [*head, *rows]
 
     def _first_row(self, room: int) -> int:
         """The cursor stays in view."""
-        last_first = max(0, len(self.rows) - room)
+        last_first = max(0, self.count - room)
         return min(last_first, max(0, self.cursor - room + 2))
 
     def _head(self, shown: list[int], widths: list[int]) -> Line:
@@ -60,7 +64,7 @@ class Table:
         return self._joined(cells)
 
     def _row(self, index: int, shown: list[int], widths: list[int], width: int) -> Line:
-        row = self.rows[index]
+        row = self.row(index)
         cells = [
             _aligned(row[column], self.columns[column], column_width)
             for column, column_width in zip(shown, widths, strict=True)

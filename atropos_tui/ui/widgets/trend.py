@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -30,13 +31,13 @@ def trend(samples: Sequence[Sample], width: int, height: int, *, bottom: float, 
     if columns < 2 or height < 1:
         return []
     plot = _Plot(columns, height, bottom, top)
-    points = _merged(samples, columns * 2)
+    points = _thinned([sample for sample in samples if math.isfinite(sample.value)], columns * 2)
     plot.draw_band(points)
     plot.draw_line(points)
     labels = {0: formatting.score(top), height - 1: formatting.score(bottom)}
     if height >= 7:
         labels[height // 2] = formatting.score(top - (top - bottom) * (height // 2 + 0.5) / height)
-    return [_gutter(labels.get(y, "")) + row for y, row in enumerate(plot.lines())]
+    return [gutter(labels.get(y, "")) + row for y, row in enumerate(plot.lines())]
 
 
 class _Plot:
@@ -107,22 +108,23 @@ def _cell(line: int, band: int) -> Span:
     return Span(" ", Ink.BAND)
 
 
-def _merged(samples: Sequence[Sample], most: int) -> list[Sample]:
+def _thinned(samples: Sequence[Sample], most: int) -> list[Sample]:
     """At most `most` samples: neighbours are averaged, and the band keeps their extremes."""
     if len(samples) <= most:
         return list(samples)
-    merged = []
+    thinned = []
     for index in range(most):
         part = samples[index * len(samples) // most : (index + 1) * len(samples) // most]
-        merged.append(
+        thinned.append(
             Sample(
                 value=sum(sample.value for sample in part) / len(part),
                 low=min(sample.low for sample in part),
                 high=max(sample.high for sample in part),
             )
         )
-    return merged
+    return thinned
 
 
-def _gutter(label: str) -> Line:
+def gutter(label: str) -> Line:
+    """What stands left of a chart in one of its rows."""
     return Line(Span(label, Ink.DIM)).fit_right(GUTTER - 1) + Line(" ")

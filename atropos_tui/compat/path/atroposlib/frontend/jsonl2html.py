@@ -1,0 +1,8 @@
+"""`atroposlib.frontend.jsonl2html`: a page of the groups in a file."""
+
+from atropos_tui.compat.forwarding import forward
+
+forward(
+    __name__,
+    "atropos_tui.runtime.html_page",
+)

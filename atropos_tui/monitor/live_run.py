@@ -1,0 +1,186 @@
+"""A run in its directory: its worker while that lives, its record when it is dead, and the next worker that starts."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import aclosing
+from dataclasses import replace
+from pathlib import Path
+
+from atropos_tui.errors import AtroposError
+from atropos_tui.ledger.outcomes import ENDED_STATES, RunState
+from atropos_tui.monitor.client import RunClient, UnreachableError
+from atropos_tui.monitor.discovery import FoundRun, find_run
+from atropos_tui.monitor.packed_content import Decode
+from atropos_tui.monitor.recorded.moments import crashed
+from atropos_tui.monitor.recorded.recorded_run import RecordedRun
+from atropos_tui.monitor.run_file.schema import RUN_FILE, RunFileError
+from atropos_tui.monitor.snapshot import GroupDetail, GroupPage, RunSnapshot
+
+LOOK_SECONDS = 0.3
+POLL_SECONDS = 0.02
+LAST_LINES = 3
+
+# How long a process of ours may take from closing its socket to being seen to be gone.
+EXIT_SECONDS = 1.0
+
+# The exit status of a process of ours, negative for a signal; None while it runs.
+ExitStatus = Callable[[], int | None]
+
+
+class LiveRun:
+    """Watches and commands the run in a directory. Raises AtroposError as `RunClient` does.
+
+    When the worker dies without a word the run is shown as crashed, with its exit status where that is known and the
+    last lines of its log; groups then come from its run file. A worker that is started in the same directory is
+    followed again.
+    """
+
+    def __init__(self, run_dir: Path, decode: Decode, exit_status: ExitStatus | None = None) -> None:
+        self._run_dir = run_dir
+        self._decode = decode
+        self._exit_status = exit_status
+        self._client: RunClient | None = None
+        self._socket = ""
+        self._recorded: RecordedRun | None = None
+
+    async def stream(self, hz: float = 4.0) -> AsyncIterator[RunSnapshot]:
+        """Whole snapshots; ends when the worker ended in order. UnreachableError when it lives and doesn't answer."""
+        snapshot = RunSnapshot()
+        while True:
+            run = await self._find()
+            if run.alive:
+                async with aclosing((await self._connected(run)).stream(hz)) as snapshots:  # type: ignore[type-var]
+                    with contextlib.suppress(UnreachableError):
+                        async for snapshot in snapshots:
+                            yield snapshot
+                if snapshot.run.state in ENDED_STATES:
+                    return
+                run = await self._find()
+                if run.alive:
+                    raise UnreachableError("the connection to the worker broke", "it is tried again")
+            if run.worker.ended_at:
+                yield await self._ended(snapshot, run)
+                return
+            yield crashed(await self._last_known(snapshot), await self._how_it_died(), time.time())
+            await self._until_alive()
+
+    async def groups(
+        self, *, older_than: int | None = None, limit: int = 50, outcome: str = "", reason: str = "", search: str = ""
+    ) -> GroupPage:
+        """Groups that ended, newest first; those whose messages match where `search` is given."""
+        source = await self._reading()
+        return await source.groups(older_than=older_than, limit=limit, outcome=outcome, reason=reason, search=search)
+
+    async def group(self, group_id: int) -> GroupDetail:
+        """One group in full."""
+        return await (await self._reading()).group(group_id)
+
+    async def pause(self) -> None:
+        await (await self._commanded()).pause()
+
+    async def resume(self) -> None:
+        await (await self._commanded()).resume()
+
+    async def step_group(self) -> None:
+        """Let exactly one more group start, then stay paused."""
+        await (await self._commanded()).step_group()
+
+    async def stop(self) -> None:
+        """End the run in order, and the worker with it."""
+        await (await self._commanded()).stop()
+
+    async def close(self) -> None:
+        if self._client is not None:
+            await self._client.close()
+        if self._recorded is not None:
+            await self._recorded.close()
+
+    async def _find(self) -> FoundRun:
+        run = await asyncio.to_thread(find_run, self._run_dir)
+        if run is None:
+            raise UnreachableError(f"there is no run in {self._run_dir} any more")
+        return run
+
+    async def _until_alive(self) -> None:
+        while not (await self._find()).alive:  # noqa: ASYNC110  another process starts it, which tells us nothing
+            await asyncio.sleep(LOOK_SECONDS)
+
+    async def _connected(self, run: FoundRun) -> RunClient:
+        if self._client is None or self._socket != run.worker.socket:
+            if self._client is not None:
+                await self._client.close()
+            self._client, self._socket = RunClient(run.worker.socket), run.worker.socket
+        return self._client
+
+    async def _commanded(self) -> RunClient:
+        run = await self._find()
+        if not run.alive:
+            raise AtroposError("the worker is gone", "start the run again to command it")
+        return await self._connected(run)
+
+    async def _reading(self) -> RunClient | RecordedRun:
+        run = await self._find()
+        if run.alive:
+            return await self._connected(run)
+        if self._recorded is None:
+            self._recorded = await asyncio.to_thread(RecordedRun, self._run_dir / RUN_FILE, self._decode)
+        return self._recorded
+
+    async def _last_known(self, snapshot: RunSnapshot) -> RunSnapshot:
+        """What the record has; what was seen last where there is none."""
+        with contextlib.suppress(RunFileError):
+            recorded = await asyncio.to_thread(RecordedRun, self._run_dir / RUN_FILE, self._decode)
+            try:
+                return await asyncio.to_thread(recorded.newest)
+            finally:
+                await recorded.close()
+        return snapshot
+
+    async def _ended(self, snapshot: RunSnapshot, run: FoundRun) -> RunSnapshot:
+        """The last moment of a run whose worker said goodbye while nobody watched."""
+        snapshot = await self._last_known(snapshot)
+        if snapshot.run.state in ENDED_STATES:
+            return snapshot
+        state = RunState.CRASHED if run.worker.end_state == RunState.CRASHED else RunState.FINISHED
+        section = replace(
+            snapshot.run, state=state, headline=f"{state}: {run.worker.why}", why_ended=run.worker.why,
+            ended_at=run.worker.ended_at,
+        )  # fmt: skip
+        return replace(snapshot, run=section, taken_at=max(snapshot.taken_at, run.worker.ended_at))
+
+    async def _how_it_died(self) -> str:
+        words = how_it_ended(await self._status())
+        lines = last_log_lines(self._run_dir, LAST_LINES)
+        return f"the worker {words}; its log ends with: {' | '.join(lines)}" if lines else f"the worker {words}"
+
+    async def _status(self) -> int | None:
+        """The exit status of a worker that is ours, as soon as it is known."""
+        if self._exit_status is None:
+            return None
+        deadline = time.monotonic() + EXIT_SECONDS
+        while (status := self._exit_status()) is None and time.monotonic() < deadline:  # noqa: ASYNC110  as above
+            await asyncio.sleep(POLL_SECONDS)
+        return status
+
+
+def how_it_ended(status: int | None) -> str:
+    """An exit status in words; None is one that nobody knows."""
+    if status is None:
+        return "is gone without a word"
+    return f"was ended by {signal.Signals(-status).name}" if status < 0 else f"ended with exit status {status}"
+
+
+def last_log_lines(run_dir: Path, count: int) -> list[str]:
+    """The end of the worker's log, without empty lines."""
+    try:
+        with (run_dir / "worker.log").open("rb") as log:
+            log.seek(max(0, log.seek(0, 2) - 64_000))
+            lines = log.read().decode(errors="replace").splitlines()
+    except FileNotFoundError:
+        return []
+    return [line.strip() for line in lines if line.strip()][-count:]

@@ -1,0 +1,33 @@
+"""Where a run that is started again in its directory goes on."""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import dataclass
+from pathlib import Path
+
+from atropos_tui.monitor.run_file.reader import RunFileReader
+from atropos_tui.monitor.run_file.schema import RunFileError
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """How many events and ended groups earlier lives of the run have recorded."""
+
+    events: int = 0
+    groups: int = 0
+
+
+def begun_in(path: Path) -> Begun:
+    """Nothing where there is no run file yet. A file that cannot be read is the recorder's to complain about."""
+    if not path.exists():
+        return Begun()
+    try:
+        reader = RunFileReader(path)
+    except (RunFileError, sqlite3.Error):
+        return Begun()
+    try:
+        extent = reader.extent()
+    finally:
+        reader.close()
+    return Begun(events=extent.seq, groups=extent.place)

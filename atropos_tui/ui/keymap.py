@@ -1,0 +1,36 @@
+"""The user's own keys: a TOML file of command ids and keys, such as `"run.pause" = "o"`."""
+
+from __future__ import annotations
+
+import tomllib
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+
+from atropos_tui.errors import UsageError
+from atropos_tui.ui.keys import COMMANDS, Scope, commands
+
+
+def load_keymap(path: Path) -> dict[str, str]:
+    """Keys by command id. Raises UsageError that names the file, the command and what is wrong."""
+    try:
+        raw = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise UsageError(f"cannot read the keymap {path}: {error}", 'lines look like "run.pause" = "o"') from error
+    known = {command.id for command in COMMANDS}
+    for command_id, keys in raw.items():
+        if command_id not in known:
+            raise UsageError(f"keymap {path}: there is no command {command_id!r}", "the help (?) lists them all")
+        if not isinstance(keys, str) or not keys.strip():
+            raise UsageError(f"keymap {path}: {command_id} needs keys", "for example o, or o,f5 for two")
+    keymap = {command_id: keys.replace(" ", "") for command_id, keys in raw.items()}
+    for scope in Scope:
+        _check_for_clashes(scope, keymap, path)
+    return keymap
+
+
+def _check_for_clashes(scope: Scope, keymap: Mapping[str, str], path: Path) -> None:
+    keys = Counter(key for command in commands([scope]) for key in keymap.get(command.id, command.keys).split(","))
+    twice = next((key for key, times in keys.items() if times > 1), None)
+    if twice is not None:
+        raise UsageError(f"keymap {path}: {twice!r} has two meanings in {scope.value!r}", "give one of them other keys")

@@ -1,0 +1,59 @@
+"""Pieces of text that several panes share: empty states, facts, and what became of a group."""
+
+from __future__ import annotations
+
+from atropos_tui.ledger.outcomes import Outcome, ScoreSplit
+from atropos_tui.monitor.snapshot import EndedRow
+from atropos_tui.ui import formatting
+from atropos_tui.ui.ink import Ink, Line, Span, dim, faint
+from atropos_tui.ui.text_safety import visible
+
+SPLIT_WORDS = {ScoreSplit.ALL_BEST: "too easy", ScoreSplit.ALL_WORST: "too hard", ScoreSplit.ALL_EQUAL: "all equal"}
+OUTCOME_INKS = {
+    Outcome.DELIVERED: Ink.GOOD,
+    Outcome.SKIPPED: Ink.DIM,
+    Outcome.REJECTED: Ink.WARN,
+    Outcome.FAILED: Ink.BAD,
+    Outcome.REFUSED: Ink.BAD,
+    Outcome.REQUEUED: Ink.DIM,
+}
+
+
+def waiting(text: str) -> Line:
+    """An empty state: what has to come before there is something to see."""
+    return Line(Span("◌ ", Ink.FAINT), dim(text))
+
+
+def fact(label: str, value: Line, label_width: int = 10) -> Line:
+    """A label and what it says, aligned with its neighbours."""
+    return Line(dim(label)).fit(label_width) + value
+
+
+def outcome_glyph(outcome: Outcome) -> str:
+    """A shape for each outcome, so that none is told by colour alone."""
+    return {
+        Outcome.IN_FLIGHT: "▸",
+        Outcome.IN_OUTBOX: "◔",
+        Outcome.DELIVERED: "✓",
+        Outcome.SKIPPED: "∅",
+        Outcome.REJECTED: "−",
+        Outcome.FAILED: "✗",
+        Outcome.REFUSED: "!",
+        Outcome.REQUEUED: "↻",
+    }[outcome]
+
+
+def short_reason(row: EndedRow) -> str:
+    """The most telling word: the split of identical scores, else the reason, else the outcome."""
+    if row.split in SPLIT_WORDS:
+        return SPLIT_WORDS[ScoreSplit(row.split)]
+    return formatting.words(visible(row.reason) or row.outcome)
+
+
+def score_words(scores: tuple[float, ...]) -> Line:
+    """`1.00 ×8` for equal scores, else lowest to highest."""
+    if not scores:
+        return Line(faint("–"))
+    if min(scores) == max(scores):
+        return Line(formatting.score(scores[0]), dim(f" ×{len(scores)}"))
+    return Line(formatting.score(min(scores)), dim("–"), formatting.score(max(scores)))

@@ -1,0 +1,76 @@
+"""What stands above the text of a rollout: the group's facts, the scores of all its rollouts, this one's facts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from statistics import fmean
+
+from atropos_tui.ledger.outcomes import Outcome
+from atropos_tui.monitor.snapshot import EndedRow, RolloutDetail
+from atropos_tui.ui import formatting
+from atropos_tui.ui.ink import Ground, Ink, Line, Span, dim, join_that_fit, strong
+from atropos_tui.ui.phrases import OUTCOME_INKS, outcome_glyph, short_reason
+from atropos_tui.ui.text_safety import visible
+from atropos_tui.ui.views.tokens import Token
+
+_CHIP_WIDTH = 7
+_BLOCKS = "▁▂▃▄▅▆▇█"
+
+
+def group_facts(row: EndedRow, seconds_ago: float, width: int) -> Line:
+    """Which group, what became of it, when and from which weights."""
+    why = "" if row.outcome is Outcome.DELIVERED else f" · {short_reason(row)}"
+    parts = [
+        Line(dim("group "), strong(str(row.group_id))),
+        Line(Span(f"{outcome_glyph(row.outcome)} {row.outcome}{why}", OUTCOME_INKS[row.outcome])),
+        Line(dim("step "), formatting.count(row.step)),
+        Line(dim("took "), formatting.duration(row.seconds)),
+        Line(formatting.age(seconds_ago), dim(" ago")),
+    ]
+    if row.weight_version is not None:
+        parts.append(Line(dim("weights "), str(row.weight_version)))
+    return join_that_fit(parts, width, "   ")
+
+
+def score_chips(rollouts: Sequence[RolloutDetail], chosen: int, beside: int | None, width: int) -> list[Line]:
+    """A bar and a number for the score of each rollout; as many as fit around the chosen one.
+
+    The one `beside` it, if two are compared, is marked too.
+    """
+    room = max(1, width // _CHIP_WIDTH)
+    first = max(0, min(chosen - room // 2, len(rollouts) - room))
+    finite = [rollout.score for rollout in rollouts if rollout.score is not None and math.isfinite(rollout.score)]
+    low, high = min(finite, default=0.0), max(finite, default=0.0)
+    bars, numbers = Line(), Line()
+    for index in range(first, min(len(rollouts), first + room)):
+        score = rollouts[index].score
+        share = (score - low) / (high - low) if score in finite and score is not None and high > low else 0.0
+        ink = Ink.ACCENT if index in (chosen, beside) else Ink.FAINT
+        bars += Line(Span(_BLOCKS[min(7, int(share * 7.999))] * (_CHIP_WIDTH - 2) + "  ", ink))
+        numbers += Line(_chip("–" if score is None else formatting.score(score), index, chosen, beside)) + Line("  ")
+    return [bars, numbers]
+
+
+def _chip(text: str, index: int, chosen: int, beside: int | None) -> Span:
+    if index == beside:
+        return Span(f"({text})".center(_CHIP_WIDTH - 2), Ink.ACCENT, bold=True)
+    label = text.center(_CHIP_WIDTH - 2)
+    return Span(label, Ink.ACCENT, True, Ground.CURSOR) if index == chosen else dim(label)
+
+
+def rollout_facts(rollout: RolloutDetail, group: Sequence[RolloutDetail], tokens: Sequence[Token], width: int) -> Line:
+    """Score, length and end of one rollout; the parts of its score where the environment tells them."""
+    parts = []
+    scores = [other.score for other in group if other.score is not None]
+    if rollout.score is not None:
+        above = rollout.score - fmean(scores)
+        parts.append(Line(dim("score "), strong(f"{rollout.score:.4g}"), dim(f" ({above:+.2f} to the mean)")))
+    if tokens:
+        trained = sum(token.trained for token in tokens)
+        parts.append(Line(formatting.count(len(tokens)), dim(" tokens, "), formatting.count(trained), dim(" trained")))
+    if rollout.finish_reason:
+        cut = rollout.finish_reason == "length"
+        parts.append(Line(dim("finish "), Span(visible(rollout.finish_reason), Ink.WARN if cut else Ink.TEXT)))
+    parts += [Line(dim(f"{visible(name)} "), formatting.score(value)) for name, value in rollout.parts.items()]
+    return join_that_fit(parts, width, "   ")

@@ -1,0 +1,40 @@
+"""`atropos-tui open`: the screen on what was recorded. Exit status: 0 left, 1 the file is damaged, 2 there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from atropos_tui.arguments import verb_parser
+from atropos_tui.monitor.recorded.jsonl_run import JsonlRun
+from atropos_tui.monitor.recorded.recorded_run import RecordedRun
+from atropos_tui.verbs.decoding import LazyTokenizer, TokenizerOfRun
+from atropos_tui.verbs.interruption import run_interruptible
+from atropos_tui.verbs.recordings import RECORDING_HELP, is_recorded_run, recording, writer_is_alive
+
+
+def main(argv: Sequence[str]) -> int:
+    parser = verb_parser(
+        "open", "Watch what was recorded: a run file (its run may go on), or a JSONL of scored groups."
+    )
+    parser.add_argument("path", nargs="?", metavar="PATH", help=f"{RECORDING_HELP} (default: the newest run)")
+    parser.add_argument("--tokenizer", default="", metavar="NAME", help="shows tokens as text (default: the run's own)")
+    args = parser.parse_args(argv)
+    path = recording(args.path)
+    return run_interruptible(_show(path, args.tokenizer))
+
+
+async def _show(path: Path, tokenizer: str) -> int:
+    from atropos_tui.ui.quit import QuitChoice
+    from atropos_tui.verbs.screen import show_source
+
+    leave = QuitChoice("detach", "closes the file")
+    await show_source(source_of(path, tokenizer), title=path.name, on_quit=(leave,), read_only=True)
+    return 0
+
+
+def source_of(path: Path, tokenizer: str = "") -> RecordedRun | JsonlRun:
+    """The file as a run to watch. Raises RunFileError or UsageError."""
+    if is_recorded_run(path):
+        return RecordedRun(path, TokenizerOfRun(path, tokenizer), writer_is_alive(path))
+    return JsonlRun(path, LazyTokenizer(lambda: tokenizer))

@@ -1,0 +1,53 @@
+"""`atropos-tui status`: how one run is.
+
+Exit status: 0 its worker answers and the run goes on, 3 it finished, 4 it crashed, 1 it lives and doesn't answer,
+2 wrong use.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Sequence
+from contextlib import aclosing
+from dataclasses import asdict
+
+import pydantic_core
+
+from atropos_tui.arguments import verb_parser
+from atropos_tui.ledger.outcomes import RunState
+from atropos_tui.monitor.live_run import LiveRun
+from atropos_tui.monitor.snapshot import SECTIONS, RunSnapshot
+from atropos_tui.verbs.finding import RUN_HELP, which_run
+from atropos_tui.verbs.plain import summary_line
+
+EXIT_STATUS = {RunState.FINISHED: 3, RunState.CRASHED: 4}
+
+
+def main(argv: Sequence[str]) -> int:
+    parser = verb_parser(
+        "status",
+        "Say how a run is.",
+        "exit status: 0 it goes on, 3 it finished, 4 it crashed, 1 it lives and doesn't answer, 2 wrong use",
+    )
+    parser.add_argument("run", nargs="?", metavar="RUN", help=RUN_HELP)
+    parser.add_argument("--json", action="store_true", help="one JSON object with everything the screen shows")
+    args = parser.parse_args(argv)
+    run = which_run(args.run)
+    snapshot = asyncio.run(_newest(LiveRun(run.run_dir, decode=lambda ids: [])))
+    if args.json:
+        told = {"run_dir": str(run.run_dir), "seq": snapshot.seq, "taken_at": snapshot.taken_at}
+        told |= {name: asdict(getattr(snapshot, name)) for name in SECTIONS}
+        sys.stdout.write(pydantic_core.to_json(told, indent=1, inf_nan_mode="null").decode() + "\n")
+    else:
+        sys.stdout.write(summary_line(snapshot) + "\n")
+        sys.stdout.writelines(f"  alert: {alert.text}\n" for alert in snapshot.run.alerts)
+    return EXIT_STATUS.get(snapshot.run.state, 0)
+
+
+async def _newest(run: LiveRun) -> RunSnapshot:
+    try:
+        async with aclosing(run.stream()) as snapshots:  # type: ignore[type-var]  # streams are generators
+            return await anext(snapshots)
+    finally:
+        await run.close()
