@@ -151,7 +151,8 @@ class Delivery:
             raise ContractError("groups can only be sent while the environment serves", "pass do_send_to_api=False")
         flight.hand_over()
         try:
-            await self.destination.submit(checked, flight.group_id, flight.step)
+            # Its age counts from here: if it counted from its start, slow rollouts would all be stale.
+            await self.destination.submit(checked, flight.group_id, self._env.curr_step)
         except Exception:
             flight.take_back()
             raise

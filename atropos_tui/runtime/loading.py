@@ -71,7 +71,8 @@ def _run_file(path: Path) -> ModuleType:
     if name in sys.modules or not name.isidentifier() or _origin(name) != str(path):
         name = f"atropos_environment_{''.join(letter if letter.isalnum() else '_' for letter in path.stem)}"
     spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None and spec.loader is not None  # it ends in .py
+    assert spec is not None  # it ends in .py
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:
