@@ -123,8 +123,21 @@ def _in_module(module: str, about: str) -> Callable[[Sequence[str]], int]:
     return run
 
 
+def _batch_mode(mode: str, about: str) -> Callable[[Sequence[str]], int]:
+    def run(argv: Sequence[str]) -> int:
+        from atropos_tui.verbs.batch_mode import run_batch_mode
+
+        return run_batch_mode(mode, argv)
+
+    run.__doc__ = about
+    return run
+
+
 _VERBS: dict[str, Callable[[Sequence[str]], int]] = {
-    "demo": _demo, "serve": _serve, "api": _api,
+    "demo": _demo, "serve": _serve,
+    "process": _batch_mode("process", "run an environment into a file of scored groups, without a trainer"),
+    "evaluate": _batch_mode("evaluate", "run an environment's evaluation once"),
+    "api": _api,
     "attach": _in_module("attach", "watch a run that is there already"),
     "ls": _in_module("ls", "list the runs and how they are"),
     "status": _in_module("status", "say how a run is, as text or JSON"),

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import math
 import random
 import statistics
 import sys
@@ -85,7 +86,7 @@ def write(path: Path, rollouts: int, level: RecordLevel) -> float:
     """Record so many rollouts as fast as they are written; the seconds it took."""
     answers = Answers()
     contents = [answers.group(number) for number in range(64)]
-    recorder = Recorder(path, level)
+    recorder = Recorder(path, level, content_share=math.inf)
     view = RunView(MemoryGroupStore(), recorder=recorder)
     stream = EventStream(view.collector)
     recorder.start(1, 1, time.time())

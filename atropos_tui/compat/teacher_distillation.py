@@ -74,8 +74,9 @@ class TeacherDistillationEnv(BaseEnv, ABC):
             raise UsageError(
                 "teacher_enabled is set and no teacher is named", "give --teacher.base_url and --teacher.model_name"
             )
-        self.teacher_server = ServerManager(teacher, testing=testing)
-        first = teacher if isinstance(teacher, ServerBaseline) else teacher[0]
+        servers = [teacher] if isinstance(teacher, APIServerConfig) else teacher
+        self.teacher_server = ServerManager(servers, testing=testing)
+        first = servers if isinstance(servers, ServerBaseline) else servers[0]
         self._validate_teacher_tokenizer_compatibility(
             first.model_name if first.tokenizer_name in ("", "none") else first.tokenizer_name
         )

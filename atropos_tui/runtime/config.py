@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from enum import Enum
+from typing import Any, get_type_hints
 
 from pydantic import BaseModel, Field, field_validator
 
@@ -72,11 +73,19 @@ class BaseEnvConfig(BaseModel):
 
 
 def config_class(environment: type) -> type[BaseEnvConfig]:
-    """The config class that an environment names: in `env_config_cls`, or under a name that some use in its place."""
-    for name in ("env_config_cls", "config_cls", "name_config_cls"):
-        named = getattr(environment, name, BaseEnvConfig)
-        if inspect.ismethod(named):
-            named = named()
-        if inspect.isclass(named) and issubclass(named, BaseEnvConfig) and named is not BaseEnvConfig:
-            return named
+    """The config class of an environment: its `env_config_cls`, or what some name it by instead.
+
+    Those are a class or class method `config_cls`, `name_config_cls`, and the annotation of `config` in `__init__`.
+    """
+    named = [getattr(environment, name, None) for name in ("env_config_cls", "config_cls", "name_config_cls")]
+    for candidate in (*(name() if inspect.ismethod(name) else name for name in named), _annotated_config(environment)):
+        if inspect.isclass(candidate) and issubclass(candidate, BaseEnvConfig) and candidate is not BaseEnvConfig:
+            return candidate
     return BaseEnvConfig
+
+
+def _annotated_config(environment: type) -> Any:
+    try:
+        return get_type_hints(environment.__init__).get("config")  # type: ignore[misc]
+    except (NameError, TypeError, AttributeError):  # names that exist for type checkers only
+        return None

@@ -11,7 +11,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def run_interruptible(main: Coroutine[Any, Any, int]) -> int:
-    """Run `main` in an event loop of its own; returns its exit status, or 128 + the number of a signal that ended it."""
+    """Run `main` in an event loop of its own; returns its exit status, or 128 + the signal that ended it."""
     return asyncio.run(_interruptible(main))
 
 

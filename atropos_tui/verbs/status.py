@@ -17,7 +17,7 @@ import pydantic_core
 from atropos_tui.arguments import verb_parser
 from atropos_tui.ledger.outcomes import RunState
 from atropos_tui.monitor.live_run import LiveRun
-from atropos_tui.monitor.snapshot import SECTIONS, RunSnapshot
+from atropos_tui.monitor.snapshot import SECTIONS, RecordSection, RunSnapshot
 from atropos_tui.verbs.finding import RUN_HELP, which_run
 from atropos_tui.verbs.plain import summary_line
 
@@ -42,6 +42,8 @@ def main(argv: Sequence[str]) -> int:
     else:
         sys.stdout.write(summary_line(snapshot) + "\n")
         sys.stdout.writelines(f"  alert: {alert.text}\n" for alert in snapshot.run.alerts)
+        if snapshot.record.level:
+            sys.stdout.write(f"  record: {_in_words(snapshot.record)}\n")
     return EXIT_STATUS.get(snapshot.run.state, 0)
 
 
@@ -51,3 +53,15 @@ async def _newest(run: LiveRun) -> RunSnapshot:
             return await anext(snapshots)
     finally:
         await run.close()
+
+
+def _in_words(record: RecordSection) -> str:
+    """Where the record is, how large, and what is not in it."""
+    limit = f" of {record.size_limit / 1e6:,.0f}" if record.size_limit else ""
+    missing = {
+        "token arrays made room": record.dropped_arrays,
+        "contents made room": record.dropped_contents,
+        "contents came too fast": record.missed_contents,
+    }
+    told = [f"{what}: {groups} groups" for what, groups in missing.items() if groups]
+    return ", ".join([f"{record.size / 1e6:,.0f}{limit} MB in {record.path}", *told])

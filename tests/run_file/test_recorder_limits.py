@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sqlite3
 import threading
 from pathlib import Path
@@ -98,3 +99,13 @@ def test_contents_that_come_too_fast_are_counted_and_their_groups_listed(tmp_pat
     rows = reader.page(GroupFilter(), None, 1000).rows
     assert (len(rows), sum(row.has_content for row in rows)) == (MAX_CONTENTS + 50, MAX_CONTENTS)
     assert RunFileReader(run.path).dropped() == {"unwritten": 50}
+
+
+def test_contents_beyond_their_share_of_the_processor_are_counted_only(tmp_path: Path) -> None:
+    run = RecordedRun(tmp_path / "run.db", content_share=-math.inf)  # whatever was saved up is spent at once
+    group_id = run.skipped()
+    run.close()
+    assert run.recorder.section().missed_contents == 1
+    group = RunFileReader(run.path).find(group_id)
+    assert group is not None
+    assert (group.row.scores, group.row.has_content) == ((0.0, 1.0), False)

@@ -15,6 +15,8 @@ from atropos_tui.monitor.run_file.reader import Life, RunFileReader
 from atropos_tui.monitor.snapshot import RunSnapshot
 
 MAX_FOLDED = 60_000
+# So many are folded in a fraction of a second.
+QUICKLY_FOLDED = 5_000
 
 
 class Moments:
@@ -29,6 +31,14 @@ class Moments:
         lives = self._reader.lives()
         return (lives[0].started_at if lives else 0.0), self._reader.extent().wall
 
+    def quick(self) -> RunSnapshot | None:
+        """The last snapshot that was kept, where folding the last moment would be waited for."""
+        lives = self._reader.lives()
+        if not lives or self._reader.events_until(lives[-1].first_seq) <= QUICKLY_FOLDED:
+            return None
+        kept = self._reader.keyframe()
+        return kept if kept is not None and kept.seq >= lives[-1].first_seq else None
+
     def newest(self) -> RunSnapshot:
         """The last moment in the file. Only what is new since the last call is read."""
         lives = self._reader.lives()
@@ -36,6 +46,9 @@ class Moments:
             return RunSnapshot()
         life = lives[-1]
         if self._newest is None or self._newest.life != life:
+            kept = self._reader.keyframe()
+            if kept is not None and kept.seq == self._reader.extent().seq:
+                return kept
             if (kept := self._kept(life, None)) is not None:
                 return kept
             self._newest = _Fold(life)

@@ -46,6 +46,8 @@ class RecordedRun(ReadOnlyRun):
     async def stream(self, hz: float = 4.0) -> AsyncIterator[RunSnapshot]:
         """The wanted moment, and further ones when the file grows or another is wanted. Does not end."""
         shown: tuple[float | None, int] | None = None
+        if self._wanted is None and (quick := await asyncio.to_thread(self._moments.quick)) is not None:
+            yield await asyncio.to_thread(self._as_it_is, quick)
         while True:
             self._moved.clear()
             wanted = self._wanted
@@ -78,9 +80,9 @@ class RecordedRun(ReadOnlyRun):
         return self._moments.newest()
 
     def _moment(self, wall: float | None) -> RunSnapshot:
-        if wall is not None:
-            return self._moments.at(wall)
-        snapshot = self._moments.newest()
+        return self._as_it_is(self._moments.newest()) if wall is None else self._moments.at(wall)
+
+    def _as_it_is(self, newest: RunSnapshot) -> RunSnapshot:
         if self._is_alive():
-            return snapshot
-        return crashed(snapshot, self._last_words or "the record ends here without a word", self._reader.extent().wall)
+            return newest
+        return crashed(newest, self._last_words or "the record ends here without a word", self._reader.extent().wall)

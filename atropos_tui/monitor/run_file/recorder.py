@@ -7,6 +7,7 @@ import sqlite3
 import threading
 from collections import deque
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 from atropos_tui.ledger import GroupContent
@@ -21,11 +22,14 @@ COMMIT_SECONDS = 0.25
 CLOSE_SECONDS = 10.0
 KEYFRAME_SECONDS = 30.0
 DEFAULT_SIZE_LIMIT = 20 << 30
+CONTENT_SHARE = 0.2
 
 # A worker that makes more than is written loses contents first: what happened to its groups is small and stays.
-MAX_CONTENTS = 512
-MAX_ENTRIES = 200_000
-MAX_BATCH = 5_000
+MAX_CONTENTS = 128
+MAX_ENTRIES = 500_000
+# So much is written without waiting for the time to commit.
+BATCH_CONTENTS = 16
+BATCH_ENTRIES = 5_000
 
 logger = logging.getLogger(__name__)
 
@@ -34,7 +38,7 @@ class Recorder:
     """Takes entries on the monitor thread and writes them on its own.
 
     When the disk doesn't take them, recording stops for good, `section` says why, and entries are thrown away.
-    `ended_before` groups of earlier lives are in the file.
+    `ended_before` groups of earlier lives are in the file. Contents may take `content_share` of a processor.
     """
 
     def __init__(
@@ -44,11 +48,13 @@ class Recorder:
         size_limit: int = DEFAULT_SIZE_LIMIT,
         *,
         ended_before: int = 0,
+        content_share: float = CONTENT_SHARE,
         opened: Callable[[Path], sqlite3.Connection] = open_for_writing,
     ) -> None:
         self.path = path
         self._level = level
         self._retention = Retention(size_limit)
+        self._content_share = content_share
         self._open = opened
         self._waiting: deque[Entry] = deque()
         self._contents_waiting = 0
@@ -131,38 +137,42 @@ class Recorder:
             self._stop("the disk is too slow for this run")
             return
         self._waiting.append(entry)
-        if len(self._waiting) >= MAX_BATCH:
+        if self._batch_is_full:
             self._wake.set()
+
+    @property
+    def _batch_is_full(self) -> bool:
+        return len(self._waiting) >= BATCH_ENTRIES or self._contents_waiting >= BATCH_CONTENTS
 
     def _run(self) -> None:
         try:
-            database = self._open(self.path)
+            with closing(self._open(self.path)) as database:
+                self._record(database)
         except (RunFileError, sqlite3.Error, OSError) as error:
-            self._stop(str(error))
-            return
-        writer = RunFileWriter(database, self._level, self._retention)
-        try:
-            writer.begin_life(*self._life)
-            while not self._stopped and (self._waiting or not self._closing):
-                if not self._closing:
-                    self._wake.wait(COMMIT_SECONDS)
-                self._wake.clear()
-                self._write_batch(writer)
-                self._size = used_bytes(database)
-                self._dropped = dict(database.execute("SELECT kind, count FROM dropped"))
-                if writer.full:
-                    self._stop(f"the size limit of {self._retention.size_limit} bytes is reached")
-            writer.close()
-        except (sqlite3.Error, OSError) as error:
             self._stop(_in_words(error))
-            database.close()
         except Exception as error:
             logger.exception("a fault of the recorder's own")
             self._stop(f"a fault of the recorder: {error!r}")
-            database.close()
+        finally:
+            self._waiting.clear()
+
+    def _record(self, database: sqlite3.Connection) -> None:
+        """Write until there is an end to it."""
+        writer = RunFileWriter(database, self._level, self._retention, self._content_share)
+        writer.begin_life(*self._life)
+        while not self._stopped and (self._waiting or not self._closing):
+            if not (self._closing or self._batch_is_full):
+                self._wake.wait(COMMIT_SECONDS)
+            self._wake.clear()
+            self._write_batch(writer)
+            self._size = used_bytes(database)
+            self._dropped = dict(database.execute("SELECT kind, count FROM dropped"))
+            if writer.full:
+                self._stop(f"the size limit of {self._retention.size_limit} bytes is reached")
+        writer.finish()
 
     def _write_batch(self, writer: RunFileWriter) -> None:
-        batch: list[Entry] = [self._waiting.popleft() for _ in range(min(MAX_BATCH, len(self._waiting)))]
+        batch: list[Entry] = [self._waiting.popleft() for _ in range(min(BATCH_ENTRIES, len(self._waiting)))]
         with self._lock:
             missed, self._contents_missed = self._contents_missed, 0
             self._contents_waiting -= sum(isinstance(entry, GroupContent) for entry in batch)
@@ -178,7 +188,6 @@ class Recorder:
 
     def _stop(self, why: str) -> None:
         self._stopped = why
-        self._waiting.clear()
         logger.error("recording to %s stopped: %s; the run goes on", self.path, why)
 
 

@@ -15,6 +15,7 @@ import pydantic_core
 from atropos_tui.ledger import GroupContent
 from atropos_tui.ledger.events import EventBase, GroupEnqueued, RunStarted
 from atropos_tui.ledger.outcomes import Outcome
+from atropos_tui.monitor.allowance import Allowance
 from atropos_tui.monitor.group_store import with_scores_of_content
 from atropos_tui.monitor.open_groups import EndedGroup
 from atropos_tui.monitor.packed_content import PackedRollout, pack
@@ -27,11 +28,12 @@ from atropos_tui.monitor.snapshot import EndedRow, RunSnapshot
 from atropos_tui.monitor.wire import SnapshotEncoder
 
 MAX_PART_CONTENTS = 50_000
+BURST_SECONDS = 5.0
 # Of one group; what comes after is kept and can be read, but not searched.
 SEARCHED_CHARACTERS = 400_000
 
 # Contents whose group has not yet been enqueued or ended; the next event of the group is on its way.
-_MAX_UNSETTLED = 256
+_MAX_UNSETTLED = 64
 
 
 class RecordLevel(StrEnum):
@@ -63,13 +65,19 @@ Entry: TypeAlias = EventBase | GroupContent | EndedEntry | RunSnapshot | Unwritt
 
 
 class RunFileWriter:
-    """One life of a run. Used by one thread. Methods raise sqlite3.Error; what was being written then is not there."""
+    """One life of a run. Used by one thread. Methods raise sqlite3.Error; what was being written then is not there.
 
-    def __init__(self, database: sqlite3.Connection, level: RecordLevel, retention: Retention) -> None:
+    Contents may take `content_share` of a processor, those of lost groups as much again; the rest are counted only.
+    """
+
+    def __init__(
+        self, database: sqlite3.Connection, level: RecordLevel, retention: Retention, content_share: float = 1.0
+    ) -> None:
         self._database = database
         self._level = level
         self._retention = retention
         self._compressor = Compressor()
+        self._allowances = {lost: Allowance(content_share, burst=BURST_SECONDS) for lost in (True, False)}
         self._unsettled: dict[int, GroupContent] = {}
         # The contents of groups that are in the outbox now.
         self._in_outbox: dict[int, int] = {}
@@ -102,10 +110,9 @@ class RunFileWriter:
             "INSERT INTO lives (first_seq, pid, started_at) VALUES (?, ?, ?)", (first_seq, pid, started_at)
         ).lastrowid
 
-    def close(self) -> None:
+    def finish(self) -> None:
         """Leave one file that can be copied alone."""
         self._database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        self._database.close()
 
     def _write(self, entry: Entry) -> None:
         match entry:
@@ -169,8 +176,12 @@ class RunFileWriter:
         """The number of the group's content in the file, and what was just written of it."""
         content = self._unsettled.pop(group_id, None)
         if content is not None and self._level in (RecordLevel.ALL, RecordLevel.MESSAGES):
-            rollouts = pack(content)
-            content_id = self._write_content(group_id, rollouts, lost)
+            if not self._allowances[lost].has_some():
+                count_dropped(self._database, "unwritten", 1)
+                return None, ()
+            with self._allowances[lost].spending():
+                rollouts = pack(content)
+                content_id = self._write_content(group_id, rollouts, lost)
             if on_the_way:
                 self._in_outbox[group_id] = content_id
             return content_id, rollouts
