@@ -1,8 +1,8 @@
 """Write a short string backwards: the smallest task that shows everything, from luck to mastery.
 
-The score is dense: the share of letters that stand in the right place, and half of that when the reply has another
-length. When a level is solved the next one is harder, with a longer string or more letters to choose from, so that a
-run never starves on groups of equal scores.
+The score is dense: the share of letters that stand in the right place, and half of that when the reply is too short.
+When a level is solved the next one is harder, with a longer string or more letters to choose from, so that a run never
+starves on groups of equal scores.
 
 The defaults suit the pocket policy of `atropos-tui demo`. For a model that reads English, give an instruction:
 
@@ -136,11 +136,14 @@ class ReverseEnv(BaseEnv):
 
 
 def score(text: str, reply: str) -> float:
-    """The share of places with the right letter, from 0 to 1; half of it when the reply has another length."""
+    """The share of places with the right letter, from 0 to 1; half of it when the reply is too short.
+
+    Without that a policy that learned to stop early would see no difference between stopping and a wrong guess.
+    """
     wanted, said = text[::-1], reply.strip()
     right = sum(letter == other for letter, other in zip(wanted, said, strict=False))
     share = right / max(len(wanted), len(said))
-    return share if len(said) == len(wanted) else share / 2
+    return share / 2 if len(said) < len(wanted) else share
 
 
 if __name__ == "__main__":

@@ -31,6 +31,7 @@ class GroupPages:
             return self._store.page(wanted, older_than, limit)
         if wanted.search:
             return await asyncio.to_thread(reader.page, wanted, older_than, limit)
+        # More may be written while this is read, and would then come from both.
         written = self._recorder.written_place
         head = GroupPage((), None, 0)
         if older_than is None or ((known := self._store.find(older_than)) is not None and known.order > written):
@@ -39,10 +40,10 @@ class GroupPages:
         elif (unwritten := self._store.page(wanted, None, 1, above=written)).total:
             head = replace(head, total=unwritten.total)
         if len(head.rows) >= limit:
-            file_total = (await asyncio.to_thread(reader.page, wanted, None, 1)).total
+            file_total = (await asyncio.to_thread(reader.page, wanted, None, 1, written)).total
             last = head.rows[-1].group_id
             return GroupPage(head.rows, last if head.older_than or file_total else None, head.total + file_total)
-        tail = await asyncio.to_thread(reader.page, wanted, older_than, limit - len(head.rows))
+        tail = await asyncio.to_thread(reader.page, wanted, older_than, limit - len(head.rows), written)
         return GroupPage((*head.rows, *tail.rows), tail.older_than, head.total + tail.total)
 
     async def find(self, group_id: int) -> KeptGroup | None:

@@ -19,7 +19,7 @@ from atropos_tui.ledger.events import CheckpointSaved, MetricsLogged
 from atropos_tui.runtime.assembly import Runtime
 from atropos_tui.runtime.checkpoints import CheckpointFiles
 from atropos_tui.runtime.collecting import collect_group
-from atropos_tui.runtime.config import BaseEnvConfig, config_class
+from atropos_tui.runtime.config import BaseEnvConfig, default_config
 from atropos_tui.runtime.control import RunControl
 from atropos_tui.runtime.entry_point import run_command_line
 from atropos_tui.runtime.evaluating import evaluate
@@ -114,7 +114,7 @@ class BaseEnv(ABC):
     @classmethod
     def config_init(cls) -> tuple[BaseEnvConfig, ServerBaseline | Sequence[APIServerConfig]]:
         """The default configuration of the environment and of its inference servers."""
-        return config_class(cls)(), ServerBaseline()
+        return default_config(cls), ServerBaseline()
 
     async def setup(self) -> None:  # noqa: B027  not every environment needs one
         """Called once at the start: load data, prepare what `get_next_item` needs."""

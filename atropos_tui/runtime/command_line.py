@@ -67,12 +67,14 @@ class RunSettings:
         if self.teacher:
             # Not an argument: an `__init__` that knows of no teacher may stand between.
             environment.teacher_server_configs = self.teacher  # type: ignore[attr-defined]
-        names = inspect.signature(environment).parameters
-        if "slurm" in names and "testing" in names:
+        parameters = inspect.signature(environment).parameters
+        takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
+        if takes_any or {"slurm", "testing"} <= set(parameters):
             env = environment(self.env, self.servers, slurm=self.manager.slurm, testing=self.manager.testing)
         else:
-            # Environments call the third and the fourth parameter as they like.
-            env = environment(self.env, self.servers, self.manager.slurm, self.manager.testing)
+            # Environments call the third and the fourth parameter as they like, and may leave them out.
+            switches = (self.manager.slurm, self.manager.testing)[: max(0, len(parameters) - 2)]
+            env = environment(self.env, self.servers, *switches)
         env.server.max_n_completions = self.manager.max_n_completions
         return env
 
@@ -111,7 +113,7 @@ def help_text(environment: type[BaseEnv]) -> str:
     lines = [f"{environment.__name__}: flags, each with its default", ""]
     for section, config in (("env", default_env), ("openai", _server_template(default_servers))):
         for name, field in type(config).model_fields.items():
-            default = getattr(config, name)
+            default = getattr(config, name, None)
             shown = default.value if isinstance(default, Enum) else default
             lines.append(f"  --{section}.{name} {shown!r}  {field.description or ''}".rstrip())
         lines.append("")
@@ -127,7 +129,8 @@ def help_text(environment: type[BaseEnv]) -> str:
 def _read_flags(env: BaseEnvConfig, servers: Mapping[str, APIServerConfig], arguments: Sequence[str]) -> dict[str, Any]:
     """What was given, as nested raw values; pydantic judges them together with everything else."""
     fields: dict[str, Any] = {name: (Any, field.default) for name, field in ServerManagerConfig.model_fields.items()}
-    fields |= {"env": (type(env), env), "config": (str | None, None)}
+    # No default: the environment's own may lack fields that must be given.
+    fields |= {"env": (type(env), ...), "config": (str | None, None)}
     fields |= {name: (type(server), server) for name, server in servers.items()}
     flags = create_model("Flags", __base__=BaseSettings, **fields)
     pairs = _pairs(arguments)
@@ -274,7 +277,8 @@ def _sources(default: BaseEnvConfig, layers: Mapping[str, Mapping[str, Any]]) ->
     """The highest layer that has a field; below all layers, the environment's own default or the class's."""
     sources = {}
     for name, field in type(default).model_fields.items():
-        own = "default" if getattr(default, name) == field.get_default(call_default_factory=True) else "config_init"
+        by_class = getattr(default, name, None) == field.get_default(call_default_factory=True)
+        own = "default" if by_class else "config_init"
         given = [layer for layer, values in layers.items() if name in values]
         sources[f"env.{name}"] = given[-1] if given else own
     return sources

@@ -84,6 +84,13 @@ def config_class(environment: type) -> type[BaseEnvConfig]:
     return BaseEnvConfig
 
 
+def default_config(environment: type) -> BaseEnvConfig:
+    """The config of an environment that says nothing else. Fields without a default are left out, to be given later."""
+    config = config_class(environment)
+    required = any(field.is_required() for field in config.model_fields.values())
+    return config.model_construct() if required else config()
+
+
 def _annotated_config(environment: type) -> Any:
     try:
         return get_type_hints(environment.__init__).get("config")  # type: ignore[misc]

@@ -8,6 +8,7 @@ from atropos_tui.monitor.client import RunClient
 from atropos_tui.ui.app import AtroposApp
 from atropos_tui.ui.quit import Answer, QuitChoice
 from atropos_tui.ui.run_source import RunSource
+from atropos_tui.ui.user_files import config_directory, read_user_files
 
 
 async def show_run(
@@ -20,8 +21,10 @@ async def show_run(
 async def show_source(
     source: RunSource, *, title: str, on_quit: tuple[QuitChoice, ...], read_only: bool = False
 ) -> Answer | None:
-    """The same for any source, which is closed in the end."""
+    """The same for any source, which is closed in the end. Raises UsageError for a wrong keymap or theme file."""
     try:
-        return await AtroposApp(source, title=title, on_quit=on_quit, read_only=read_only).run_async()
+        user_files = read_user_files(config_directory())
+        app = AtroposApp(source, title=title, on_quit=on_quit, read_only=read_only, user_files=user_files)
+        return await app.run_async()
     finally:
         await source.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from textwrap import dedent
 
-from tests.compat.conftest import Run
+from tests.compat.conftest import AUTHOR_FILES, Run
 
 ENABLED = "from atropos_tui.compat.module_path import enable; enable()\n"
 
@@ -103,3 +103,13 @@ def test_every_name_that_environments_import_is_there(python: Run):
         print("all there")
     """))  # fmt: skip
     assert told.stdout == "all there\n", told.stderr
+
+
+def test_workers_load_files_that_were_written_for_it(python: Run, tmp_path: Path):
+    file = AUTHOR_FILES / "bare_config_env.py"
+    told = python("-m", "atropos_tui.worker", "--run-dir", tmp_path / "run", "--", file, "--env.no_such_field", "1")
+    assert told.returncode == 2
+    # The file was imported and its config read; what is wrong is only the flag.
+    assert "unknown flag --env.no_such_field" in told.stderr, told.stderr
+    told = python("-m", "atropos_tui", "serve", file, "--help")
+    assert "--openai.base_url 'http://localhost:9123/v1'" in told.stdout, told.stderr

@@ -86,7 +86,7 @@ def test_a_script_may_import_from_the_package_that_its_folder_is(python: Run, tm
 def test_modules_run_as_with_python_m(python: Run):
     told = python("-m", "atropos_tui", "run", "-m", "atroposlib.cli.run_api", "--reload", "--port", "99999")
     assert told.returncode == 2
-    assert "argument --port" in told.stderr
+    assert "99999" in told.stderr
 
 
 def test_a_script_that_is_not_there_is_wrong_use(python: Run):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -67,9 +66,8 @@ class RecordedRun:
     ) -> None:
         self.path = path
         begun = begun_in(path)
-        self.recorder = Recorder(
-            path, level, ended_before=begun.groups, **({"content_share": math.inf} | recorder_options)
-        )
+        recorder_options.setdefault("content_share", 1e6)
+        self.recorder = Recorder(path, level, ended_before=begun.groups, **recorder_options)
         self.view = RunView(memory or MemoryGroupStore(ended_before=begun.groups), recorder=self.recorder)
         self.stream = EventStream(self.view.collector, first_seq=begun.events + 1)
         self.recorder.start(begun.events + 1, pid=7, started_at=time.time())

@@ -76,10 +76,12 @@ async def test_any_moment_can_be_wanted_and_the_newest_again(
     path: Path, folded: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     recording = Recording(path)
+    kept = []
     for _ in range(3):
         recording.delivered()
         recording.write()
-        recording.recorder.note_snapshot(recording.view.snapshot())
+        kept.append(recording.view.snapshot())
+        recording.recorder.note_snapshot(kept[-1])
     recording.close()
     monkeypatch.setattr(moments, "MAX_FOLDED", 60_000 if folded else 0)
     reader = RunFileReader(path)
@@ -89,7 +91,7 @@ async def test_any_moment_can_be_wanted_and_the_newest_again(
     assert begin <= times[0] <= times[-1] <= end
     async with aclosing(run.stream()) as snapshots:  # type: ignore[type-var]
         assert delivered(await next_of(snapshots)) == 3
-        run.seek((times[1] + times[2]) / 2 if folded else times[2] - 1e-6)
+        run.seek((times[1] + times[2]) / 2 if folded else kept[1].taken_at)
         assert delivered(await next_of(snapshots)) == 2
         run.seek(begin - 10)
         assert delivered(await next_of(snapshots)) == 0

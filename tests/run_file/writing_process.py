@@ -9,13 +9,15 @@ import sys
 from collections import deque
 from pathlib import Path
 
-from tests.run_file.recorded_run import RecordedRun
+from atropos_tui.monitor.run_file.recorder import MAX_CONTENTS
+from tests.run_file.recorded_run import RecordedRun, wait_until
 
 
 def main(path: Path, first_group: int) -> None:
     run = RecordedRun(path, first_group=first_group)
     unconfirmed: deque[tuple[int, int]] = deque()
     while True:
+        wait_until(lambda: run.recorder.contents_waiting < MAX_CONTENTS // 2, "written")
         group_id = run.enqueued(tokens=200, text="words that are searched")
         run.deliver(group_id)
         run.view.drain()

@@ -118,11 +118,16 @@ class RunFileReader:
 
     # -- groups
 
-    def page(self, wanted: GroupFilter, older_than: int | None, limit: int) -> GroupPage:
-        """Newest first, in order of ending, or of writing when texts are searched."""
+    def page(self, wanted: GroupFilter, older_than: int | None, limit: int, not_after: int | None = None) -> GroupPage:
+        """Newest first, in order of ending, none that ended after the place `not_after`.
+
+        Groups whose texts are searched come in order of writing, and the total then counts those in the outbox too.
+        """
         if wanted.search:
             return self._found_page(wanted, older_than, limit)
         conditions, values = _conditions(wanted)
+        if not_after is not None:
+            conditions, values = [*conditions, "g.place <= ?"], [*values, not_after]
         (total,) = self._one(f"SELECT count(*) FROM groups g {_where(conditions)}", values)
         if older_than is not None:
             conditions = [*conditions, "g.place < ?"]

@@ -51,12 +51,13 @@ MIGRATIONS = (
         place INTEGER PRIMARY KEY, error TEXT NOT NULL, traceback TEXT NOT NULL, body TEXT NOT NULL
     );
     CREATE TABLE contents (
-        content_id INTEGER PRIMARY KEY, group_id INTEGER NOT NULL, part INTEGER NOT NULL, text BLOB, arrays BLOB
+        content_id INTEGER PRIMARY KEY AUTOINCREMENT, group_id INTEGER NOT NULL, part INTEGER NOT NULL,
+        text BLOB, arrays BLOB
     );
     CREATE INDEX contents_by_group ON contents (group_id);
     CREATE INDEX contents_by_part ON contents (part);
     CREATE TABLE parts (
-        part INTEGER PRIMARY KEY, lost INTEGER NOT NULL, contents INTEGER NOT NULL DEFAULT 0,
+        part INTEGER PRIMARY KEY AUTOINCREMENT, lost INTEGER NOT NULL, contents INTEGER NOT NULL DEFAULT 0,
         size INTEGER NOT NULL DEFAULT 0, has_arrays INTEGER NOT NULL DEFAULT 1, has_text INTEGER NOT NULL DEFAULT 1
     );
     CREATE TABLE dropped (kind TEXT PRIMARY KEY, count INTEGER NOT NULL);

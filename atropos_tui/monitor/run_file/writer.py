@@ -157,10 +157,9 @@ class RunFileWriter:
 
     def _write_group(self, entry: EndedEntry) -> None:
         row, group = entry.group.row, entry.group
+        if row.outcome is Outcome.REQUEUED:
+            self._unsettled.pop(row.group_id, None)
         content_id, rollouts = self._settle(row.group_id, lost=row.outcome in LOST_OUTCOMES, on_the_way=False)
-        if row.outcome is Outcome.REQUEUED and content_id is not None:
-            self._database.execute("DELETE FROM contents WHERE content_id = ?", (content_id,))
-            content_id = None
         if rollouts and not row.scores:
             row = with_scores_of_content(row, rollouts)
         self._database.execute(
