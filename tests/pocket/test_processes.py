@@ -13,8 +13,7 @@ import pytest
 
 SERVER = "atropos_tui.pocket.server"
 TRAINER = "atropos_tui.pocket.trainer"
-# None of the trainers below lives long enough to write it.
-STATUS_FILE = "/tmp/pocket-status.json"
+STATUS_FILE = "status.json"
 URLS = ("--api", "http://127.0.0.1:9", "--inference", "http://127.0.0.1:9")
 
 
@@ -26,9 +25,9 @@ def taken_port() -> Iterator[str]:
         yield str(taken.getsockname()[1])
 
 
-def run(module: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+def run(directory: Path, module: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", module, *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
+    return subprocess.run(command, cwd=directory, capture_output=True, text=True, timeout=20, check=False)
 
 
 @pytest.mark.parametrize(
@@ -48,15 +47,15 @@ def run(module: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         (TRAINER, [*URLS, "--status-file", STATUS_FILE, "--batch-size", "0"], "--batch-size 0"),
     ],
 )
-def test_wrong_use_is_one_line_and_status_2(module: str, arguments: list[str], words: str) -> None:
-    done = run(module, *arguments)
+def test_wrong_use_is_one_line_and_status_2(tmp_path: Path, module: str, arguments: list[str], words: str) -> None:
+    done = run(tmp_path, module, *arguments)
     assert done.returncode == 2
     assert words in done.stderr
     assert done.stderr.count("\n") == 1
 
 
-def test_a_port_in_use_is_one_line_and_status_2(taken_port: str) -> None:
-    done = run(SERVER, "--port", taken_port)
+def test_a_port_in_use_is_one_line_and_status_2(tmp_path: Path, taken_port: str) -> None:
+    done = run(tmp_path, SERVER, "--port", taken_port)
     assert done.returncode == 2
     assert done.stderr.startswith(f"cannot listen on 127.0.0.1:{taken_port}")
     assert done.stderr.count("\n") == 1
@@ -73,7 +72,7 @@ def test_who_started_the_server_is_told_why_it_did_not_come_up(taken_port: str) 
 @pytest.mark.parametrize(("module", "arguments"), [(SERVER, ["--port", "0"]), (TRAINER, list(URLS))])
 def test_it_ends_with_its_owner(module: str, arguments: list[str], tmp_path: Path) -> None:
     if module == TRAINER:
-        arguments = [*arguments, "--status-file", str(tmp_path / "status.json")]
+        arguments = [*arguments, "--status-file", str(tmp_path / STATUS_FILE)]
     ready_read, ready_write = os.pipe()
     lifeline_read, lifeline_write = os.pipe()
     descriptors = ["--ready-fd", str(ready_write), "--lifeline-fd", str(lifeline_read)]

@@ -37,8 +37,8 @@ def own_http(start: Start) -> Iterator[httpx.Client]:
         yield client
 
 
-def post(http: httpx.Client, path: str, **body: Any) -> dict[str, Any]:
-    answer = http.post(path, json=body)
+def post(http: httpx.Client, route: str, /, **body: Any) -> dict[str, Any]:
+    answer = http.post(route, json=body)
     assert answer.status_code == 200, answer.text
     told: dict[str, Any] = answer.json()
     return told

@@ -25,7 +25,11 @@ def small(make_api: Callable[..., Api]) -> Api:
     return make_api(body_limit=MEBIBYTE)
 
 
-@pytest.mark.parametrize("body", [b"no gzip", gzip.compress(b"{}")[:-6], gzip.compress(b"{}")[:12], b"\x1f\x8b"])
+@pytest.mark.parametrize(
+    "body",
+    [b"no gzip", gzip.compress(b"{}")[:-6], gzip.compress(b"{}")[:12], b"\x1f\x8b"],
+    ids=["not gzip", "without its end", "without its body", "two bytes"],
+)
 async def test_damaged_gzip_is_400_with_upstreams_words(api: Api, body: bytes) -> None:
     response = await api.post("/scored_data", content=body, headers=GZIP)
     assert (response.status_code, response.text) == (400, "Invalid gzip payload")
