@@ -19,7 +19,7 @@ SIZE = (132, 42)
 
 async def make_picture(seconds: float) -> None:
     async with pocket_loop(seed=0) as loop, RunClient(loop.socket) as client:
-        app = AtroposApp(client, title="demo", mouse=False)
+        app = AtroposApp(client, title="demo", mouse=False, theme="dusk")
         async with app.run_test(size=SIZE) as pilot:
             await asyncio.sleep(seconds)
             await pilot.pause()

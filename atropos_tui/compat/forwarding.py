@@ -94,9 +94,7 @@ def _installed_counterpart(module: str) -> ModuleType | None:
 
 
 def _installed_files(package: str, name: str) -> Iterator[Path]:
-    ours, *installed = sys.modules[package].__path__ if package in sys.modules else [""]
-    del ours
-    for folder in installed:
+    for folder in list(sys.modules[package].__path__)[1:]:
         file = Path(folder) / f"{name}.py"
         if file.is_file():
             yield file

@@ -10,12 +10,12 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
 from atropos_tui.compat.module_path import enable
-from atropos_tui.compat.source_facts import SourceFacts, source_facts
+from atropos_tui.compat.source_facts import source_facts
 from atropos_tui.errors import UsageError
 from atropos_tui.runtime.failures import describe
 
@@ -28,10 +28,9 @@ TREATED_DIFFERENTLY = {
     "env_manager": "serving is the override's own: no pause, no outbox, no ledger",
     "process_manager": "processing is the override's own: its groups are not in the ledger",
     "handle_env": "groups are the override's own: what becomes of them is not in the ledger",
-    "handle_send_to_api": "groups that the override does not hand to super() are counted as empty",
-    "env_step_checks": "called when the trainer's step changes, not ten times a second",
+    "handle_send_to_api": "groups that the override does not hand to super() count as rejected",
+    "env_step_checks": "called after each look at the trainer's state, not ten times a second",
     "add_train_workers": "called when a group may start, not ten times a second",
-    "get_status": "called as often as the trainer's state is asked for, not ten times a second",
 }
 
 
@@ -66,29 +65,25 @@ def inspect_file(spec: str) -> Inspection:
         facts = source_facts(path)
     except (SyntaxError, OSError, UnicodeDecodeError) as error:
         return Inspection(file=spec, error=f"cannot be read: {describe(error)}", remedy="mend the file")
-    seen = _seen_in_source(spec, path, facts)
     try:
-        environment = load_environment(spec)
-        return seen.model_copy(update=_seen_in_class(environment))
+        found = _seen_in_class(load_environment(spec))
     except UsageError as error:
-        return seen.model_copy(update={"error": error.fault, "remedy": error.remedy})
+        found = {"error": error.fault, "remedy": error.remedy}
     except Exception as error:  # noqa: BLE001  config_init is the author's code
-        return seen.model_copy(update={"error": f"config_init: {describe(error)}", "remedy": "mend the file"})
-
-
-def _seen_in_source(spec: str, path: Path, facts: SourceFacts) -> Inspection:
+        found = {"error": f"config_init: {describe(error)}", "remedy": "mend the file"}
     return Inspection(
         file=spec,
+        # Asked only now, because loading the file puts the folders of its packages on the module path.
         missing_packages=tuple(name for name in facts.imports if not _is_there(name, path)),
         data_sets=facts.data_sets,
         keys=facts.keys,
         missing_keys=tuple(key for key in facts.keys if not os.environ.get(key)),
         uses_gpu=facts.uses_gpu,
+        **found,
     )
 
 
-def _seen_in_class(environment: type[BaseEnv]) -> dict[str, object]:
-    from atropos_tui.runtime.base_env import BaseEnv
+def _seen_in_class(environment: type[BaseEnv]) -> dict[str, Any]:
     from atropos_tui.runtime.config import BaseEnvConfig
 
     config, servers = environment.config_init()
@@ -98,7 +93,7 @@ def _seen_in_class(environment: type[BaseEnv]) -> dict[str, object]:
         "config_fields": tuple(name for name in type(config).model_fields if name not in BaseEnvConfig.model_fields),
         "servers": _in_words(servers),
         "overrides": tuple(
-            name for name in TREATED_DIFFERENTLY if getattr(environment, name) is not getattr(BaseEnv, name)
+            name for name in TREATED_DIFFERENTLY if not getattr(environment, name).__module__.startswith("atropos_tui.")
         ),
     }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,6 +32,8 @@ def module_place(path: Path) -> ModulePlace:
     somewhere below a folder `project` needs the folder above that one.
     """
     levels, packages = _imports(path)
+    if levels and not _may_be_package(path.parents[levels - 1]):
+        levels = 0
     inside = [folder.name for folder in path.parents[:levels]]
     folders = [path.parents[levels]]
     # With its own folder on the path, a file with that folder's name would hide the package that the folder is.
@@ -56,6 +59,12 @@ def _imports(path: Path) -> tuple[int, set[str]]:
         elif isinstance(node, ast.Import):
             packages.update(alias.name.partition(".")[0] for alias in node.names)
     return min(levels, len(path.parents) - 1), packages - {""}
+
+
+def _may_be_package(folder: Path) -> bool:
+    """Whether the folder's name can be imported, and is not that of a package that was imported from elsewhere."""
+    known = sys.modules.get(folder.name)
+    return "." not in folder.name and (known is None or str(folder) in getattr(known, "__path__", ()))
 
 
 def _is_there(package: str, beside: Path) -> bool:

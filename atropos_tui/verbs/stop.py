@@ -10,12 +10,11 @@ import asyncio
 import sys
 import time
 from collections.abc import Sequence
-from pathlib import Path
 
 from atropos_tui.arguments import verb_parser
 from atropos_tui.errors import AtroposError
 from atropos_tui.monitor.client import RunClient
-from atropos_tui.monitor.discovery import find_run
+from atropos_tui.monitor.unix_socket import answers
 from atropos_tui.verbs.finding import alive_run
 
 WAIT_SECONDS = 60.0
@@ -33,7 +32,7 @@ def main(argv: Sequence[str]) -> int:
     args = parser.parse_args(argv)
     run = alive_run(args.run)
     asyncio.run(_stop(run.worker.socket))
-    if args.wait > 0 and not _gone(run.run_dir, args.wait):
+    if args.wait > 0 and not _gone(run.worker.socket, args.wait):
         raise AtroposError(f"{run.run_dir.name} still runs after {args.wait:g} s", "stop it again to hurry it")
     sys.stdout.write(f"stop: {run.run_dir.name}\n")
     return 0
@@ -44,10 +43,10 @@ async def _stop(socket: str) -> None:
         await client.stop()
 
 
-def _gone(run_dir: Path, within: float) -> bool:
-    """Whether the worker has said goodbye, or is gone without a word, before time is over."""
+def _gone(socket: str, within: float) -> bool:
+    """Whether the worker has closed its socket, which is the last thing it does, before time is over."""
     deadline = time.monotonic() + within
-    while (run := find_run(run_dir)) is not None and run.alive:
+    while answers(socket):
         if time.monotonic() >= deadline:
             return False
         time.sleep(LOOK_SECONDS)
