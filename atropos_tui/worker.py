@@ -301,10 +301,9 @@ class Worker:
 
     def _close(self, why: str) -> None:
         self._ending.run_is_over(expect_exit=True)
-        self._monitor.close()
-        if self._recorder is not None:
-            self._recorder.close()
+        # Whoever sees the socket go must find the reason in the file.
         self._note_end(why)
+        self._monitor.close()
 
     def _abandon(self) -> NoReturn:
         """End without the main thread, which doesn't come back from the author's code.

@@ -15,7 +15,7 @@ class Parity(BaseEnv):
     def config_init(cls):
         config = BaseEnvConfig(
             group_size=8, use_wandb=False, total_steps=1_000_000_000, steps_per_eval=0, wandb_name="parity",
-            max_batches_offpolicy=100,
+            max_batches_offpolicy=100, num_rollouts_per_group_for_logging=0,
         )  # fmt: skip
         return config, [APIServerConfig(server_type="vllm", api_key="x")]
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import math
+import os
 import random
 import statistics
 import sys
@@ -86,7 +86,7 @@ def write(path: Path, rollouts: int, level: RecordLevel) -> float:
     """Record so many rollouts as fast as they are written; the seconds it took."""
     answers = Answers()
     contents = [answers.group(number) for number in range(64)]
-    recorder = Recorder(path, level, content_share=math.inf)
+    recorder = Recorder(path, level, content_share=1e6)
     view = RunView(MemoryGroupStore(), recorder=recorder)
     stream = EventStream(view.collector)
     recorder.start(1, 1, time.time())
@@ -102,9 +102,12 @@ def write(path: Path, rollouts: int, level: RecordLevel) -> float:
         view.record_moment()
         while recorder.contents_waiting > MAX_CONTENTS // 2:
             time.sleep(0.001)
+        if group_id == rollouts // GROUP // 4:
+            print(f"memory after a quarter: {resident_megabytes():,.0f} MB")
     stream.publish(RunEnded, state=RunState.FINISHED, why="done")
     view.drain()
     view.record_moment(last=True)
+    print(f"memory at the end: {resident_megabytes():,.0f} MB")
     recorder.close(timeout=120.0)
     seconds = time.perf_counter() - began
     if (section := recorder.section()).stopped or section.missed_contents:
@@ -128,6 +131,11 @@ def tell_group(stream: EventStream, group_id: int, content: GroupContent) -> Non
         return
     stream.publish(GroupEnqueued, group_id=group_id, raw_bytes=100_000, wire_bytes=30_000)
     stream.publish(GroupDelivered, group_id=group_id, reason=DeliveredAs.RECEIVED, latency=0.01, attempts=1)
+
+
+def resident_megabytes() -> float:
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
 def read(path: Path, groups: int) -> None:

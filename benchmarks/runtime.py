@@ -34,6 +34,7 @@ from benchmarks.sides import GROUP_SIZE, Load, Prepare, Running, cpu_seconds, ou
 BATCH_SIZE = 64
 GROUPS_PER_BATCH = BATCH_SIZE // GROUP_SIZE
 WARM_UP_SECONDS = 3.0
+LEAST_GROUPS = 4 * GROUPS_PER_BATCH
 PATIENCE = 180.0
 
 StartSide = Callable[[Load, Prepare], AbstractContextManager[Running]]
@@ -94,14 +95,17 @@ def measured(case: Case, start: StartSide, tokenizer: str, seconds: float, watch
 
 
 def figures(side: Running, trainer: MinimalTrainer, seconds: float) -> Figures:
-    """From one arrival of a batch to another, at least `seconds` later."""
+    """From one arrival of a batch to another, at least `seconds` and `LEAST_GROUPS` later."""
     wait_for_arrival(trainer, after=0.0)
     began, groups_before = wait_for_arrival(trainer, after=time.monotonic() + WARM_UP_SECONDS)
     before = look(side)
-    ended, groups_after = wait_for_arrival(trainer, after=began + seconds)
-    accepted, environment, api = (now - then for now, then in zip(look(side), before, strict=True))
+    ended, received, accepted = began + seconds, 0, 0.0
+    while min(received, accepted) < LEAST_GROUPS:
+        ended, groups = wait_for_arrival(trainer, after=ended)
+        received = groups - groups_before
+        accepted, environment, api = (now - then for now, then in zip(look(side), before, strict=True))
     return Figures(
-        groups_per_second=(groups_after - groups_before) / (ended - began),
+        groups_per_second=received / (ended - began),
         environment_cpu=1000 * environment / accepted,
         api_cpu=1000 * api / accepted,
     )

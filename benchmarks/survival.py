@@ -32,6 +32,7 @@ from typing import Any
 import httpx
 
 from atropos_tui.ledger import Outcome
+from atropos_tui.ledger.outcomes import RunState
 from atropos_tui.monitor.client import RunClient
 from atropos_tui.monitor.snapshot import LedgerSection
 from atropos_tui.monitor.supervisor import ChildProcess, start_process
@@ -169,6 +170,11 @@ class Ordeal:
         """Let everything arrive: what is in flight, what is in the outbox, and what is less than a batch."""
         assert self._worker is not None
         async with RunClient(self._worker.ready["socket"]) as client:
+
+            async def it_runs() -> bool:
+                return (await client.snapshot()).run.state is RunState.RUNNING
+
+            await self._until(it_runs, "the worker to run")
             await client.pause()
             await self._until(self._nothing_is_open, "an empty outbox")
             self._check_ledger((await client.snapshot()).ledger)

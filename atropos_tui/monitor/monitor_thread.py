@@ -18,6 +18,8 @@ from atropos_tui.monitor.run_view import RunView
 from atropos_tui.monitor.unix_socket import bind_unix, remove_socket
 
 DRAIN_SECONDS = 0.1
+# The record may take most of it.
+CLOSE_SECONDS = 15.0
 
 logger = logging.getLogger(__name__)
 
@@ -60,8 +62,8 @@ class MonitorThread:
         if self._error is not None:
             raise self._error
 
-    def close(self, timeout: float = 5.0) -> None:
-        """Fold in what waits, end the streams, take the socket away. Waits for the thread, but not for ever."""
+    def close(self, timeout: float = CLOSE_SECONDS) -> None:
+        """Fold in what waits, end streams and record, take the socket away. Waits for the thread, but not for ever."""
         if self._loop is not None and self._thread.is_alive():
             self._loop.call_soon_threadsafe(self._closing.set)
         self._thread.join(timeout)
@@ -95,6 +97,8 @@ class MonitorThread:
         self._view.drain(most=sys.maxsize)
         self._view.record_moment(last=True)
         api.closing.set()
+        # Another worker may begin to write as soon as the socket is gone.
+        await asyncio.to_thread(self._view.close_record)
         for server in servers:
             server.should_exit = True
         await asyncio.gather(*serving)

@@ -20,7 +20,7 @@ logger = logging.getLogger(__name__)
 class RunView:
     """Used by one thread; what other threads touch are `collector` and `loop_watch` only.
 
-    `recorder` gets all that is drained; the owner starts and closes it.
+    `recorder` gets all that is drained; its owner starts it.
     """
 
     def __init__(self, store: GroupStore, clock: Clock | None = None, recorder: Recorder | None = None) -> None:
@@ -60,6 +60,11 @@ class RunView:
         """Let the record have this moment, when it is time for one or the run is over."""
         if self._recorder is not None and (last or self._recorder.keyframe_is_due(self._clock.monotonic())):
             self._recorder.note_snapshot(self.snapshot())
+
+    def close_record(self) -> None:
+        """Write what the record still waits for. Blocks, for a bounded time."""
+        if self._recorder is not None:
+            self._recorder.close()
 
     def _take(self, taken: EventBase | GroupContent) -> None:
         recorder = self._recorder

@@ -18,8 +18,6 @@ from atropos_tui.pocket.policy import Policy, PolicyShape, initial_parameters
 
 logger = logging.getLogger(__name__)
 
-LEARNING_RATE = 3e-3
-
 
 @dataclass(frozen=True, slots=True)
 class Update:
@@ -34,7 +32,7 @@ class Update:
 class Learner:
     """Owns the weights. `update` is to be called by one thread at a time."""
 
-    def __init__(self, seed: int, learning_rate: float = LEARNING_RATE, settings: GrpoSettings | None = None) -> None:
+    def __init__(self, seed: int, learning_rate: float, settings: GrpoSettings | None = None) -> None:
         self._characters = Characters()
         self._settings = settings or GrpoSettings()
         shape = PolicyShape(vocabulary=self._characters.size)

@@ -76,7 +76,9 @@ class TrajectoryApi(Remote):
         answer = await self._ask("GET", "/batch")
         if answer.get("status") == "error":
             raise NotRegistered(f"{self.name} says: {answer.get('message')}")
-        batch: list[dict[str, Any]] = answer.get("batch") or []
+        batch = answer.get("batch") or []
+        if not isinstance(batch, list) or not all(isinstance(group, dict) for group in batch):
+            raise Unreachable(f"{self.name} gives a batch that is no list of groups")
         return batch
 
 

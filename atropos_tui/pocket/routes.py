@@ -68,7 +68,11 @@ def create_app(engine: Engine) -> Starlette:
             Route("/pause", routes.pause, methods=["POST"]),
             Route("/resume", routes.resume, methods=["POST"]),
         ],
-        exception_handlers={RequestError: _tell_request_error, HTTPException: _tell_http_error},
+        exception_handlers={
+            RequestError: _tell_request_error,
+            HTTPException: _tell_http_error,
+            Exception: _tell_fault,
+        },
     )
 
 
@@ -213,3 +217,8 @@ async def _tell_request_error(_: HttpRequest, error: Exception) -> Response:
 async def _tell_http_error(_: HttpRequest, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     return _json(error_body(error.detail, "HTTPError", None, error.status_code), error.status_code)
+
+
+async def _tell_fault(_: HttpRequest, error: Exception) -> Response:
+    """A fault of ours; the server's log has the traceback."""
+    return _json(error_body(f"{type(error).__name__}: {error}", "InternalServerError", None, 500), 500)

@@ -56,6 +56,7 @@ class Trainer:
         self._tell()
         try:
             await self._push_weights()
+            self._tell()
             await self._register()
             while self.status.step < self._num_steps and not self._stopping.is_set():
                 await self._train(await self._next_batch())

@@ -195,7 +195,8 @@ class RunFileReader:
     ) -> tuple[int, list[tuple[int, Any]]]:
         """How many groups of a part match, and the newest of them with the numbers of their contents."""
         text = f"text_{part}"
-        joined = f"FROM {text} JOIN groups g ON g.content_id = {text}.rowid"
+        # CROSS JOIN makes SQLite ask the text first; asking it once for every skipped group takes seconds.
+        joined = f"FROM {text} CROSS JOIN groups g ON g.content_id = {text}.rowid"
         where = _where([f"{text} MATCH ?", *conditions])
         try:
             if conditions:

@@ -45,8 +45,9 @@ MIGRATIONS = (
         scores TEXT NOT NULL, completion_tokens TEXT NOT NULL, item TEXT NOT NULL, error TEXT NOT NULL
     );
     CREATE INDEX groups_by_number ON groups (group_id, place);
-    CREATE INDEX groups_by_outcome ON groups (outcome, reason, place);
-    CREATE INDEX groups_by_content ON groups (content_id);
+    CREATE INDEX groups_by_outcome ON groups (outcome, place);
+    CREATE INDEX groups_by_reason ON groups (reason, place);
+    CREATE INDEX groups_by_content ON groups (content_id, outcome, reason, step, mean, place);
     CREATE TABLE faults (
         place INTEGER PRIMARY KEY, error TEXT NOT NULL, traceback TEXT NOT NULL, body TEXT NOT NULL
     );
