@@ -17,6 +17,7 @@ from atropos_tui.monitor.supervisor import ChildProcess, launch
 from atropos_tui.shipped import shipped_directory
 
 READY_SECONDS = 120.0
+RECORD_LIMIT = "1G"  # nothing of a demo is kept, but it may go on for days
 
 
 class PocketLoop:
@@ -37,7 +38,8 @@ class PocketLoop:
             "--status-file", str(self._trainer_status_file), "--weights-dir", str(self._directory),
         )  # fmt: skip
         self._launch(
-            "worker", "atropos_tui.worker", "--run-dir", str(self._directory), "--run-id", "demo", "--",
+            "worker", "atropos_tui.worker", "--run-dir", str(self._directory), "--run-id", "demo",
+            "--record-limit", RECORD_LIMIT, "--",
             str(shipped_directory("envs") / "reverse.py"),
             "--env.rollout_server_url", api, "--openai.base_url", f"{policy}/v1",
         )  # fmt: skip
