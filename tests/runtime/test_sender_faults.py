@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from atropos_tui.ledger import Outcome
 from atropos_tui.ledger.events import GroupDelivered, GroupRefused, SendFailed
-from atropos_tui.runtime.courier import retry_delay
+from atropos_tui.runtime.courier import PATIENCE, retry_delay
 from atropos_tui.runtime.encoding import encode_group
 from tests.runtime.scored_groups import unhurried
 from tests.runtime.scripted_api import (
@@ -193,9 +193,11 @@ class TestFailures:
         assert len({retry_delay(3) for _ in range(20)}) > 1
 
 
+broken = say(500)
+
 mishaps: st.SearchStrategy[list[Behaviour]] = st.lists(
     st.sampled_from(
-        [accept, buffer, lose_reply, say(500), say(429, "", Retry_After="0"), say(422, "no"), say(404, "?"), say(302),
+        [accept, buffer, lose_reply, broken, say(429, "", Retry_After="0"), say(422, "no"), say(404, "?"), say(302),
          garbage(b""), garbage(http(200, "<html>")), garbage(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{")]
     ),
     max_size=12,
@@ -220,6 +222,7 @@ async def test_after_any_mishaps_every_group_has_arrived_once_or_was_refused(
     assert outcomes.get(Outcome.DELIVERED, 0) + outcomes.get(Outcome.REFUSED, 0) == 5
     delivered = [event.group_id for event in b.seen.of(GroupDelivered)]
     assert set(delivered) <= set(api.group_ids)
-    if concurrency == 1:
+    # A group at which the server breaks again and again lets another go first.
+    if concurrency == 1 and script.count(broken) < PATIENCE:
         assert delivered == sorted(delivered)
         assert api.group_ids == sorted(api.group_ids)
