@@ -367,6 +367,9 @@ class RunCommands:
     def pause(self) -> None:
         self._worker.command("pause")
 
+    def pause_now(self) -> None:
+        self._worker.command("pause_now")
+
     def resume(self) -> None:
         self._worker.command("resume")
 

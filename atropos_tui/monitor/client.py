@@ -103,7 +103,12 @@ class RunClient:
         return dict(answer)
 
     async def pause(self) -> None:
+        """Let no further group start; those in flight finish."""
         await self._request("POST", "/pause")
+
+    async def pause_now(self) -> None:
+        """Let no further group start, and put those in flight back into the backlog."""
+        await self._request("POST", "/pause_now")
 
     async def resume(self) -> None:
         await self._request("POST", "/resume")

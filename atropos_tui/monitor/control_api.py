@@ -34,6 +34,8 @@ class Commands(Protocol):
 
     def pause(self) -> None: ...
 
+    def pause_now(self) -> None: ...
+
     def resume(self) -> None: ...
 
     def step_group(self) -> None: ...
@@ -61,6 +63,7 @@ class ControlApi:
                 Route("/groups", self._groups),
                 Route("/groups/{group_id:int}", self._group),
                 Route("/pause", self._command(self._commands.pause), methods=["POST"]),
+                Route("/pause_now", self._command(self._commands.pause_now), methods=["POST"]),
                 Route("/resume", self._command(self._commands.resume), methods=["POST"]),
                 Route("/step", self._command(self._commands.step_group), methods=["POST"]),
                 Route("/stop", self._command(self._commands.stop), methods=["POST"]),

@@ -47,6 +47,9 @@ class RecordedCommands:
             raise AtroposError("the run has ended", "start it again")
         self.given.append("pause")
 
+    def pause_now(self) -> None:
+        self.given.append("pause now")
+
     def resume(self) -> None:
         self.given.append("resume")
 
@@ -209,10 +212,11 @@ async def test_a_group_that_is_not_there_is_refused_with_404(client: RunClient) 
 
 async def test_commands_reach_the_run(run: WatchedRun, client: RunClient) -> None:
     await client.pause()
+    await client.pause_now()
     await client.step_group()
     await client.resume()
     await client.stop()
-    assert run.commands.given == ["pause", "step", "resume", "stop"]
+    assert run.commands.given == ["pause", "pause now", "step", "resume", "stop"]
 
 
 async def test_a_command_the_run_cannot_follow_says_why(run: WatchedRun, client: RunClient) -> None:
@@ -230,7 +234,7 @@ async def test_a_read_only_run_refuses_every_command_and_can_be_watched(tmp_path
     run = WatchedRun(tmp_path / "control.sock", read_only=True)
     try:
         async with RunClient(run.socket_path) as client:
-            for command in (client.pause, client.resume, client.step_group, client.stop):
+            for command in (client.pause, client.pause_now, client.resume, client.step_group, client.stop):
                 with pytest.raises(RefusedError, match="read-only") as refused:
                     await command()
                 assert refused.value.status == 403
