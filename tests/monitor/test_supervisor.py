@@ -16,6 +16,7 @@ import pytest
 
 from atropos_tui.errors import UsageError
 from atropos_tui.monitor.supervisor import ChildProcess, StartError, launch, start_process
+from tests.process_state import is_alive
 
 LIMIT = 20.0
 
@@ -48,15 +49,6 @@ def until(condition: Callable[[], bool]) -> None:
     while not condition():
         assert time.monotonic() < deadline, "it never came to be"
         time.sleep(0.02)
-
-
-def is_alive(pid: int) -> bool:
-    """A zombie is dead: in a container nobody may reap it."""
-    try:
-        status = Path(f"/proc/{pid}/stat").read_text()
-    except FileNotFoundError:
-        return False
-    return status.rpartition(")")[2].split()[0] != "Z"
 
 
 def parent_of(pid: int) -> int:

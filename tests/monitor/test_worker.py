@@ -25,6 +25,7 @@ from atropos_tui.monitor.discovery import find_run
 from atropos_tui.monitor.snapshot import RunSnapshot
 from atropos_tui.monitor.supervisor import ChildProcess, start_process
 from tests.inference.small_tokenizer import small_tokenizer
+from tests.process_state import is_alive
 
 LIMIT = 30.0
 
@@ -159,13 +160,6 @@ async def gone(pid: int) -> None:
     while is_alive(pid):
         assert time.monotonic() < deadline, f"process {pid} is still there"
         await asyncio.sleep(0.02)
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
 
 
 def delivered(snapshot: RunSnapshot) -> int:

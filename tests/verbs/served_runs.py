@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import subprocess
 import sys
 from contextlib import redirect_stdout
@@ -18,6 +17,7 @@ from tests.end_to_end.marked_processes import MarkedProcesses, wait_until
 ENVIRONMENT = """\
 import asyncio
 from atropos_tui import BaseEnv
+from tests.process_state import is_alive
 
 
 class Counting(BaseEnv):
@@ -104,11 +104,3 @@ class ServedRuns:
 
         wait_until(enough)
         return seen[-1]
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True

@@ -13,7 +13,8 @@ import httpx
 from atropos_tui.monitor.group_store import GroupFilter
 from atropos_tui.monitor.run_file.reader import RunFileReader
 from tests.end_to_end.marked_processes import wait_until
-from tests.verbs.served_runs import ServedRuns, is_alive
+from tests.process_state import is_alive
+from tests.verbs.served_runs import ServedRuns
 
 
 def test_a_detached_run_is_listed_commanded_read_and_stopped(runs: ServedRuns) -> None:

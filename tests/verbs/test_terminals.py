@@ -12,7 +12,8 @@ import pytest
 from atropos_tui.ledger.events import GroupDelivered
 from atropos_tui.monitor.run_file.reader import RunFileReader
 from tests.end_to_end.marked_processes import wait_until
-from tests.verbs.served_runs import ServedRuns, is_alive
+from tests.process_state import is_alive
+from tests.verbs.served_runs import ServedRuns
 from tests.verbs.terminal import Terminal
 
 
