@@ -55,6 +55,9 @@ if TYPE_CHECKING:
 # Logprobs come as tens of thousands of small objects a group, with no cycle among them. At Python's own pace (700) the
 # collector looks through the whole process again and again meanwhile: two thirds of the CPU of 8 × 4,096 tokens.
 NEW_OBJECTS_BEFORE_COLLECTING = 100_000
+# How long a thread may compute while others wait for the interpreter, in seconds. With Python's 5 ms, an environment
+# that computes all the time holds the sender, which needs the interpreter a dozen times a group, to 100 a second.
+LONGEST_TURN = 0.0005
 LOG_BYTES = 20 << 20
 LOG_FILES = 3
 # What the record of a run that is given up may take to be written.
@@ -161,6 +164,7 @@ class Worker:
             if descriptor is not None:
                 os.set_inheritable(descriptor, False)
         gc.set_threshold(NEW_OBJECTS_BEFORE_COLLECTING)
+        sys.setswitchinterval(LONGEST_TURN)
         self._signals.install()
         try:
             self._run_dir.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from atropos_tui.errors import InferenceError
@@ -40,6 +41,13 @@ class _Sampled:
     turn: Turn
     text: str
     reason: RawFinishReason
+
+
+@lru_cache(maxsize=16)
+def _added_ids(tokenizer: Any, length: int) -> frozenset[int]:
+    """The ids of tokens that are not of the vocabulary itself. `length` is the tokenizer's: it may get more of them."""
+    del length
+    return frozenset(tokenizer.added_tokens_decoder)
 
 
 class ManagedServer:
@@ -217,6 +225,8 @@ class ManagedServer:
         tokens, logprobs, reason, version = output
         said, end = self._split_end_of_turn(tokens)
         text = self._decode(said, skip_special_tokens=not keep_special)
+        # Decoding is a fifth of all work on a long reply: once is enough where it skips nothing.
+        whole = text if keep_special or self._skips_nothing(said) else self._decode(said)
         end_of_turn = self._decode(end)
         word = finish_word(reason) or "stop"
         metadata: dict[str, Any] = {"finish_reason": word}
@@ -226,7 +236,7 @@ class ManagedServer:
             metadata["partial"] = True
         node = grown(
             None if self.track_tree else base, ids, tokens, logprobs,
-            full_text=prompt + self._decode(said) + end_of_turn, metadata=metadata,
+            full_text=prompt + whole + end_of_turn, metadata=metadata,
         )  # fmt: skip
         turn = Turn(prompt + text, len(prompt), end_of_turn)
         return _Sampled(node.seen_as(turn), turn, text, reason)
@@ -250,6 +260,13 @@ class ManagedServer:
         while length and tokens[length - 1] in self._special_ids:
             length -= 1
         return list(tokens[:length]), list(tokens[length:])
+
+    def _skips_nothing(self, tokens: Sequence[int]) -> bool:
+        """Whether these tokens surely read the same without special ones. False where a tokenizer cannot tell."""
+        if not hasattr(type(self.tokenizer), "added_tokens_decoder"):
+            return False
+        added = _added_ids(self.tokenizer, len(self.tokenizer))
+        return added.isdisjoint(tokens) and self._special_ids.isdisjoint(tokens)
 
     def _decode(self, tokens: Sequence[int], skip_special_tokens: bool = False) -> str:
         options: dict[str, Any] = {"skip_special_tokens": skip_special_tokens}
