@@ -89,10 +89,13 @@ def check_node(node: SequenceNode, output: Sequence[int]) -> None:
             f"{len(node.tokens)} tokens, {len(node.masked_tokens)} mask entries and {len(node.logprobs)} logprobs",
             kind="misaligned",
         )
-    for position, (token, mask, logprob) in enumerate(zip(node.tokens, node.masked_tokens, node.logprobs, strict=True)):
-        if (mask == MASKED) != (logprob == NOT_SAMPLED) or mask not in (MASKED, token):
-            raise InferenceError(
-                f"token {token} at {position} has mask {mask} and logprob {logprob}", kind="misaligned"
-            )
+    pairs = zip(node.tokens, node.logprobs, strict=True)
+    wanted = [MASKED if logprob == NOT_SAMPLED else token for token, logprob in pairs]
+    if node.masked_tokens != wanted:
+        at = next(i for i, (mask, right) in enumerate(zip(node.masked_tokens, wanted, strict=True)) if mask != right)
+        raise InferenceError(
+            f"token {node.tokens[at]} at {at} has mask {node.masked_tokens[at]} and logprob {node.logprobs[at]}",
+            kind="misaligned",
+        )
     if output and node.tokens[-len(output) :] != list(output):
         raise InferenceError("the sequence does not end with what was sampled", kind="misaligned")

@@ -79,9 +79,7 @@ def _from_generate(url: str, ids: list[int], answer: Any) -> TokenCompletion:
     """`{"logprobs": [choice][position][0] = {"<id>": logprob}, "finish_reasons": [word], …}`, and from some servers
     `token_ids`, `prompt_token_ids` and `weight_version`."""
     try:
-        pairs = [[next(iter(position[0].items())) for position in choice] for choice in answer["logprobs"]]
-        tokens = [[int(token) for token, _ in choice] for choice in pairs]
-        logprobs = [[logprob for _, logprob in choice] for choice in pairs]
+        tokens, logprobs = _sampled(answer["logprobs"])
         reasons: list[RawFinishReason] = list(answer["finish_reasons"])
         version = weight_version_of(answer.get("weight_version"))
         told_tokens, told_prompt = answer.get("token_ids"), answer.get("prompt_token_ids")
@@ -90,6 +88,15 @@ def _from_generate(url: str, ids: list[int], answer: Any) -> TokenCompletion:
     if told_tokens is not None and [list(choice) for choice in told_tokens] != tokens:
         raise malformed(url, "with token_ids that are not those of its logprobs")
     return checked(url, ids, told_prompt, tokens, logprobs, reasons, [version] * len(tokens))
+
+
+def _sampled(choices: Sequence[Sequence[Any]]) -> tuple[list[list[int]], list[list[float]]]:
+    """Ids and logprobs of `[choice][position][0] = {"<id>": logprob}`; of several ids at a position, the first."""
+    first = [[position[0] for position in choice] for choice in choices]
+    if any(set(map(len, choice)) - {1} for choice in first):
+        first = [[dict([next(iter(told.items()))]) for told in choice] for choice in first]
+    tokens = [[int(token) for told in choice for token in told] for choice in first]
+    return tokens, [[logprob for told in choice for logprob in told.values()] for choice in first]
 
 
 def _from_completions(url: str, ids: list[int], answer: Any) -> TokenCompletion:
