@@ -74,8 +74,6 @@ class RunView:
             if recorder is not None:
                 recorder.note_content(taken)
             return
-        if recorder is not None:
-            recorder.note_event(taken)
         ended = self._model.apply(taken)
         if ended is not None:
             place = self._store.ended(ended)
@@ -83,3 +81,6 @@ class RunView:
                 recorder.note_ended(place, taken.seq, ended)
         elif isinstance(taken, GroupEnqueued):
             self._store.enqueued(taken.group_id)
+        # After the group, so that the file never says of an event that it is written while its group is not.
+        if recorder is not None:
+            recorder.note_event(taken)
