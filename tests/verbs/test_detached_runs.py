@@ -49,6 +49,7 @@ def test_a_detached_run_is_listed_commanded_read_and_stopped(runs: ServedRuns) -
 def test_a_killed_worker_is_crashed_and_goes_on_when_started_again(runs: ServedRuns) -> None:
     run_dir = runs.serve("doomed", "--env.max_num_workers", "4")
     before = runs.wait_for_groups("doomed", 5)
+    wait_until(lambda: runs.status("doomed")["record"]["seq"])
     pid = runs.worker(run_dir)["pid"]
     os.kill(pid, signal.SIGKILL)
     wait_until(lambda: not (run_dir / "control.sock").exists() or runs.run("ls").count("crashed"))
