@@ -33,9 +33,11 @@ def new_http_client(seconds: float | None) -> httpx.AsyncClient:
 
 
 class ConnectionPool(httpx.AsyncBaseTransport):
-    """Idle connections by origin, for one event loop. Bodies are read whole, both ways."""
+    """Idle connections by origin, for one event loop. Bodies are read whole, both ways; but of an answer that goes on
+    beyond `longest_answer` bytes the beginning, and its connection is given up."""
 
-    def __init__(self) -> None:
+    def __init__(self, longest_answer: int | None = None) -> None:
+        self._longest_answer = longest_answer
         self._idle: defaultdict[Origin, list[_Connection]] = defaultdict(list)
         self._busy: set[_Connection] = set()
         self._tls: ssl.SSLContext | None = None
@@ -84,10 +86,11 @@ class ConnectionPool(httpx.AsyncBaseTransport):
 
     async def _connect(self, origin: Origin, seconds: float | None) -> _Connection:
         scheme, host, port = origin
+        loop, tls = asyncio.get_running_loop(), self._tls_context() if scheme == "https" else None
         try:
             async with asyncio.timeout(seconds):
-                _, connection = await asyncio.get_running_loop().create_connection(
-                    _Connection, host, port, ssl=self._tls_context() if scheme == "https" else None
+                _, connection = await loop.create_connection(
+                    lambda: _Connection(self._longest_answer), host, port, ssl=tls
                 )
         except TimeoutError as error:
             raise httpx.ConnectTimeout(f"no connection within {seconds:g} s") from error
@@ -108,8 +111,9 @@ class _ClosedBeforeAnswer(httpx.RemoteProtocolError):
 class _Connection(asyncio.Protocol):
     """One connection, with at most one request on it."""
 
-    def __init__(self) -> None:
+    def __init__(self, longest_answer: int | None) -> None:
         self.closed = False
+        self._longest_answer = longest_answer
         self.idle_since = time.monotonic()
         self.reusable = False
         self._transport: asyncio.Transport | None = None
@@ -121,7 +125,7 @@ class _Connection(asyncio.Protocol):
         self._parser: Any = httptools.HttpResponseParser(self)
         self._headers: list[tuple[bytes, bytes]] = []
         self._body: list[bytes] = []
-        self._began, self.reusable = False, False
+        self._began, self.reusable, self._left = False, False, self._longest_answer
         self._answer = asyncio.get_running_loop().create_future()
         self._transport.write(message)
         try:
@@ -173,13 +177,17 @@ class _Connection(asyncio.Protocol):
 
     def on_body(self, body: bytes) -> None:
         self._body.append(body)
+        if self._left is not None:
+            self._left -= len(body)
+            if self._left < 0:
+                self._finish()
 
     def on_message_complete(self) -> None:
         if self._parser.get_status_code() < 200:
             # "100 Continue" and its like come before the real answer.
             self._headers, self._body = [], []
             return
-        self.reusable = bool(self._parser.should_keep_alive())
+        self.reusable = bool(self._parser.should_keep_alive()) and (self._left is None or self._left >= 0)
         self._finish()
 
     def _finish(self) -> None:

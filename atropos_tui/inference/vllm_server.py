@@ -79,7 +79,8 @@ def _from_generate(url: str, ids: list[int], answer: Any) -> TokenCompletion:
     """`{"logprobs": [choice][position][0] = {"<id>": logprob}, "finish_reasons": [word], …}`, and from some servers
     `token_ids`, `prompt_token_ids` and `weight_version`."""
     try:
-        tokens, logprobs = _sampled(answer["logprobs"])
+        sampled = [_sampled(positions) for positions in answer["logprobs"]]
+        tokens, logprobs = [tokens for tokens, _ in sampled], [logprobs for _, logprobs in sampled]
         reasons: list[RawFinishReason] = list(answer["finish_reasons"])
         version = weight_version_of(answer.get("weight_version"))
         told_tokens, told_prompt = answer.get("token_ids"), answer.get("prompt_token_ids")
@@ -90,13 +91,12 @@ def _from_generate(url: str, ids: list[int], answer: Any) -> TokenCompletion:
     return checked(url, ids, told_prompt, tokens, logprobs, reasons, [version] * len(tokens))
 
 
-def _sampled(choices: Sequence[Sequence[Any]]) -> tuple[list[list[int]], list[list[float]]]:
-    """Ids and logprobs of `[choice][position][0] = {"<id>": logprob}`; of several ids at a position, the first."""
-    first = [[position[0] for position in choice] for choice in choices]
-    if any(set(map(len, choice)) - {1} for choice in first):
-        first = [[dict([next(iter(told.items()))]) for told in choice] for choice in first]
-    tokens = [[int(token) for told in choice for token in told] for choice in first]
-    return tokens, [[logprob for told in choice for logprob in told.values()] for choice in first]
+def _sampled(positions: Sequence[Any]) -> tuple[list[int], list[float]]:
+    """Ids and logprobs of one choice's `[position][0] = {"<id>": logprob}`; of several ids at a position, the first."""
+    told = [position[0] for position in positions]
+    if set(map(len, told)) - {1}:
+        told = [dict([next(iter(each.items()))]) for each in told]
+    return [int(token) for each in told for token in each], [logprob for each in told for logprob in each.values()]
 
 
 def _from_completions(url: str, ids: list[int], answer: Any) -> TokenCompletion:

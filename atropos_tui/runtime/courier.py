@@ -13,6 +13,7 @@ from enum import Enum, auto
 
 import httpx
 
+from atropos_tui.inference.http_pool import ConnectionPool
 from atropos_tui.ledger import EventStream
 from atropos_tui.ledger.events import GroupDelivered, GroupRefused, GroupSkipped, SendFailed
 from atropos_tui.ledger.outcomes import SkipReason
@@ -25,7 +26,6 @@ logger = logging.getLogger(__name__)
 CONNECT_TIMEOUT = 5.0
 SLOWEST_UPLOAD = 1_000_000  # bytes a second: a large group gets that much more time
 LONGEST_ANSWER = 65_536
-IDLE_CONNECTION = 4.0  # seconds; uvicorn closes idle connections after 5
 PATIENCE = 5  # failures of the server at one group before another is tried
 FIRST_DELAY = 0.2
 LONGEST_DELAY = 10.0
@@ -37,8 +37,12 @@ def retry_delay(failures: int) -> float:
 
 
 def new_client() -> httpx.AsyncClient:
-    """A client as the courier wants it. Proxies from the environment are not for a trajectory API next door."""
-    return httpx.AsyncClient(limits=httpx.Limits(keepalive_expiry=IDLE_CONNECTION), trust_env=False)
+    """A client as the courier wants it. Proxies from the environment are not for a trajectory API next door.
+
+    With httpx's own connections a send needs the interpreter's lock so often that an environment which computes all the
+    time halves the rate.
+    """
+    return httpx.AsyncClient(transport=ConnectionPool(LONGEST_ANSWER), trust_env=False)
 
 
 class Standing(Enum):

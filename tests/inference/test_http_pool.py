@@ -108,6 +108,14 @@ async def test_answers_that_are_none_are_errors(reply: bytes, error: str) -> Non
             await http.get(server.root)
 
 
+async def test_of_an_answer_without_end_the_beginning_is_read_and_the_connection_given_up() -> None:
+    endless = b"HTTP/1.1 200 OK\r\ncontent-length: 1000000\r\n\r\n" + b"x" * 40
+    async with replying(endless) as server, httpx.AsyncClient(transport=ConnectionPool(longest_answer=10)) as http:
+        for count in (1, 2):
+            assert (await http.get(server.root)).text.startswith("x" * 10)
+            assert server.connections == count
+
+
 async def test_a_compressed_answer_is_unpacked() -> None:
     import gzip
 
