@@ -85,12 +85,17 @@ class Account:
 
 
 class NotingTrainer(MinimalTrainer):
-    """Notes the numbers of the groups of each batch, and compares each group with what its number says it must be."""
+    """Notes the numbers of the groups in `received`, and compares each group with what its number says it must be.
+
+    A whole batch that repeats the one before is left out, and counted in `repeats`.
+    """
 
     def __init__(self, url: str) -> None:
         super().__init__(url, batch_size=BATCH_GROUPS * GROUP_SIZE, max_token_len=1000)
-        self.batches: list[list[int]] = []
+        self.received: list[int] = []
+        self.repeats = 0
         self.faults: list[str] = []
+        self._newest: list[int] = []
 
     def take(self, batch: list[dict[str, Any]]) -> None:
         super().take(batch)
@@ -99,18 +104,11 @@ class NotingTrainer(MinimalTrainer):
             wanted = numbered_group(number)
             if any(group[name] != wanted[name] for name in ("tokens", "masks", "scores")):
                 self.faults.append(f"group {number} is not what was sent")
-        self.batches.append(numbers)
-
-    def without_repeats(self) -> tuple[list[int], int]:
-        """The numbers in order, and how many whole batches repeated the one before."""
-        numbers: list[int] = []
-        repeats = 0
-        for before, batch in zip([[], *self.batches], self.batches, strict=False):
-            if batch == before:
-                repeats += 1
-            else:
-                numbers += batch
-        return numbers, repeats
+        if numbers == self._newest:
+            self.repeats += 1
+        else:
+            self.received += numbers
+        self._newest = numbers
 
 
 class Ordeal:
@@ -162,7 +160,7 @@ class Ordeal:
             await self._start_api()
             return
         await self._start_api()
-        await self._received(self._trainer.groups + 1)
+        await self._received(len(self._trainer.received) + 1)
         await self._kill_worker()
         await self._start_worker()
 
@@ -182,18 +180,13 @@ class Ordeal:
         await asyncio.to_thread(self._worker.wait, PATIENCE)
         self.account.environments = await self._count_environments()
         self._trainer.register(batch_size=GROUP_SIZE)
-        entered = len(_entered(self._outbox))
-
-        async def nothing_is_left() -> bool:
-            return len(self._trainer.without_repeats()[0]) >= entered
-
-        await self._until(nothing_is_left, "the last groups")
+        await self._received(len(_entered(self._outbox)))
 
     def _settle(self, seconds: float) -> None:
         account = self.account
         account.seconds = seconds
         account.entered = _entered(self._outbox)
-        account.received, account.repeated_batches = self._trainer.without_repeats()
+        account.received, account.repeated_batches = self._trainer.received, self._trainer.repeats
         account.faults += self._trainer.faults
         account.judge()
 
@@ -250,7 +243,7 @@ class Ordeal:
 
     async def _received(self, groups: int) -> None:
         async def enough() -> bool:
-            return self._trainer.groups >= groups
+            return len(self._trainer.received) >= groups
 
         await self._until(enough, f"{groups} groups to arrive")
 

@@ -61,6 +61,8 @@ class Sender:
         self._clock = clock or Clock()
         self._delay_after = delay_after
         self._writers = ThreadPoolExecutor(max_workers=2, thread_name_prefix="outbox")
+        # Held from the writing of a group until the courier has it, so that no other gets in between.
+        self._entering = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._ended: asyncio.Future[None] | None = None
         self._drained: set[asyncio.Event] = set()
@@ -165,17 +167,18 @@ class Sender:
 
     def _write(self, checked: CheckedGroup, body: EncodedGroup, group_id: int, step: int) -> None:
         """In a thread. The group is announced before the courier can see it, or it might be delivered first."""
-        self._outbox.add(
-            group_id,
-            key=f"{self._key_prefix}:{group_id}",
-            item=checked.content.item,
-            rollouts=len(checked.scores),
-            step=step,
-            wall=self._clock.wall(),
-            body=body,
-        )
-        self._stream.publish(GroupEnqueued, group_id=group_id, raw_bytes=body.raw_bytes, wire_bytes=body.wire_bytes)
-        self._courier.put(group_id)
+        with self._entering:
+            self._outbox.add(
+                group_id,
+                key=f"{self._key_prefix}:{group_id}",
+                item=checked.content.item,
+                rollouts=len(checked.scores),
+                step=step,
+                wall=self._clock.wall(),
+                body=body,
+            )
+            self._stream.publish(GroupEnqueued, group_id=group_id, raw_bytes=body.raw_bytes, wire_bytes=body.wire_bytes)
+            self._courier.put(group_id)
 
     def _deliver(self) -> None:
         """The sender's thread."""
