@@ -20,6 +20,7 @@ from atropos_tui.monitor.run_file.schema import RUN_FILE
 from atropos_tui.monitor.token_file import read_token
 from atropos_tui.verbs.finding import RUN_HELP, alive_run
 from atropos_tui.verbs.interruption import run_interruptible
+from atropos_tui.verbs.printing import Printed, add_printing_flags, print_run
 
 _EPILOG = """\
 a run on another machine:
@@ -37,8 +38,16 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("run", nargs="?", metavar="RUN", help=f"{RUN_HELP}, the URL of a remote one, or a socket")
     parser.add_argument("--read-only", action="store_true", help="only look: the keys that change the run are off")
     parser.add_argument("--token-file", type=Path, metavar="F", help="the token of a remote run")
+    add_printing_flags(parser)
     args = parser.parse_args(argv)
+    if args.printed:
+        return run_interruptible(_print(args.run, args.token_file, args.printed))
     return run_interruptible(_attach(args.run, args.token_file, args.read_only))
+
+
+async def _print(named: str | None, token_file: Path | None, how: Printed) -> int:
+    source, _ = await _source(named, token_file)
+    return await print_run(source, how)
 
 
 async def _attach(named: str | None, token_file: Path | None, read_only: bool) -> int:

@@ -10,6 +10,7 @@ from atropos_tui.monitor.recorded.jsonl_run import JsonlRun
 from atropos_tui.monitor.recorded.recorded_run import RecordedRun
 from atropos_tui.verbs.decoding import LazyTokenizer, TokenizerOfRun
 from atropos_tui.verbs.interruption import run_interruptible
+from atropos_tui.verbs.printing import add_printing_flags, print_run
 from atropos_tui.verbs.recordings import RECORDING_HELP, is_recorded_run, recording, writer_is_alive
 
 
@@ -19,8 +20,11 @@ def main(argv: Sequence[str]) -> int:
     )
     parser.add_argument("path", nargs="?", metavar="PATH", help=f"{RECORDING_HELP} (default: the newest run)")
     parser.add_argument("--tokenizer", default="", metavar="NAME", help="shows tokens as text (default: the run's own)")
+    add_printing_flags(parser)
     args = parser.parse_args(argv)
     path = recording(args.path)
+    if args.printed:
+        return run_interruptible(print_run(source_of(path, args.tokenizer), args.printed))
     return run_interruptible(_show(path, args.tokenizer))
 
 

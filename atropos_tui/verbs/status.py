@@ -10,16 +10,14 @@ import asyncio
 import sys
 from collections.abc import Sequence
 from contextlib import aclosing
-from dataclasses import asdict
-
-import pydantic_core
 
 from atropos_tui.arguments import verb_parser
 from atropos_tui.ledger.outcomes import RunState
 from atropos_tui.monitor.live_run import LiveRun
-from atropos_tui.monitor.snapshot import SECTIONS, RecordSection, RunSnapshot
+from atropos_tui.monitor.snapshot import RecordSection, RunSnapshot
 from atropos_tui.verbs.finding import RUN_HELP, which_run
 from atropos_tui.verbs.plain import summary_line
+from atropos_tui.verbs.printing import as_json
 
 EXIT_STATUS = {RunState.FINISHED: 3, RunState.CRASHED: 4}
 
@@ -36,9 +34,7 @@ def main(argv: Sequence[str]) -> int:
     run = which_run(args.run)
     snapshot = asyncio.run(_newest(LiveRun(run.run_dir, decode=lambda ids: [])))
     if args.json:
-        told = {"run_dir": str(run.run_dir), "seq": snapshot.seq, "taken_at": snapshot.taken_at}
-        told |= {name: asdict(getattr(snapshot, name)) for name in SECTIONS}
-        sys.stdout.write(pydantic_core.to_json(told, indent=1, inf_nan_mode="null").decode() + "\n")
+        sys.stdout.write(as_json(snapshot, run_dir=str(run.run_dir)))
     else:
         sys.stdout.write(summary_line(snapshot) + "\n")
         sys.stdout.writelines(f"  alert: {alert.text}\n" for alert in snapshot.run.alerts)
