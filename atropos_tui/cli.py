@@ -15,6 +15,7 @@ from pathlib import Path
 
 from atropos_tui.arguments import byte_count, verb_parser
 from atropos_tui.errors import AtroposError, UsageError
+from atropos_tui.verbs.screen_flags import add_screen_flags, screen_options
 
 _EXIT_STATUS = "exit status: 0 done, 1 it failed, 2 wrong use, 130 interrupted; `status` has 3 finished, 4 crashed"
 
@@ -65,6 +66,7 @@ def _serve(argv: Sequence[str]) -> int:
     )
     parser.add_argument("--listen", metavar="HOST:PORT", help="let who has the token of the run attach over TCP")
     parser.add_argument("--read-only", action="store_true", help="the run refuses every command")
+    add_screen_flags(parser)
     if argv and argv[0].startswith("-") and argv[0] not in ("-h", "--help"):
         raise UsageError("the environment file comes first", "atropos-tui serve FILE[:CLASS] [flags]")
     from atropos_tui.verbs.serve import print_environment_help, serve_environment
@@ -79,7 +81,7 @@ def _serve(argv: Sequence[str]) -> int:
     worker_options += ["--read-only"] if args.read_only else []
     return serve_environment(
         args.environment, environment_flags, run_dir=args.run_dir, headless=args.headless, detach=args.detach,
-        worker_options=worker_options,
+        worker_options=worker_options, screen=screen_options(args),
     )  # fmt: skip
 
 
@@ -148,6 +150,7 @@ _VERBS: dict[str, Callable[[Sequence[str]], int]] = {
     "stop": _in_module("stop", "end a run in order"),
     "open": _in_module("open", "watch a run file or a JSONL of scored groups"),
     "export": _in_module("export", "write the groups of a run as JSONL, HTML, SFT or DPO data"),
+    "doctor": _in_module("doctor", "say what this terminal can do, and what to change"),
     "check": _check, "run": _run_script,
 }  # fmt: skip
 

@@ -21,6 +21,7 @@ from atropos_tui.monitor.token_file import read_token
 from atropos_tui.verbs.finding import RUN_HELP, alive_run
 from atropos_tui.verbs.interruption import run_interruptible
 from atropos_tui.verbs.printing import Printed, add_printing_flags, print_run
+from atropos_tui.verbs.screen_flags import ScreenOptions, add_screen_flags, screen_options
 
 _EPILOG = """\
 a run on another machine:
@@ -39,10 +40,11 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--read-only", action="store_true", help="only look: the keys that change the run are off")
     parser.add_argument("--token-file", type=Path, metavar="F", help="the token of a remote run")
     add_printing_flags(parser)
+    add_screen_flags(parser)
     args = parser.parse_args(argv)
     if args.printed:
         return run_interruptible(_print(args.run, args.token_file, args.printed))
-    return run_interruptible(_attach(args.run, args.token_file, args.read_only))
+    return run_interruptible(_attach(args.run, args.token_file, args.read_only, screen_options(args)))
 
 
 async def _print(named: str | None, token_file: Path | None, how: Printed) -> int:
@@ -50,14 +52,14 @@ async def _print(named: str | None, token_file: Path | None, how: Printed) -> in
     return await print_run(source, how)
 
 
-async def _attach(named: str | None, token_file: Path | None, read_only: bool) -> int:
+async def _attach(named: str | None, token_file: Path | None, read_only: bool, options: ScreenOptions) -> int:
     source, title = await _source(named, token_file)
     from atropos_tui.ui.quit import DETACH, STOP
     from atropos_tui.verbs.screen import show_source
 
     choices = (DETACH,) if read_only else (DETACH, STOP)
     try:
-        answer = await show_source(source, title=title, on_quit=choices, read_only=read_only)
+        answer = await show_source(source, title=title, on_quit=choices, read_only=read_only, options=options)
     except BaseException:
         await source.close()
         raise

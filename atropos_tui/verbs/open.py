@@ -12,6 +12,7 @@ from atropos_tui.verbs.decoding import LazyTokenizer, TokenizerOfRun
 from atropos_tui.verbs.interruption import run_interruptible
 from atropos_tui.verbs.printing import add_printing_flags, print_run
 from atropos_tui.verbs.recordings import RECORDING_HELP, is_recorded_run, recording, writer_is_alive
+from atropos_tui.verbs.screen_flags import ScreenOptions, add_screen_flags, screen_options
 
 
 def main(argv: Sequence[str]) -> int:
@@ -21,19 +22,21 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("path", nargs="?", metavar="PATH", help=f"{RECORDING_HELP} (default: the newest run)")
     parser.add_argument("--tokenizer", default="", metavar="NAME", help="shows tokens as text (default: the run's own)")
     add_printing_flags(parser)
+    add_screen_flags(parser)
     args = parser.parse_args(argv)
     path = recording(args.path)
     if args.printed:
         return run_interruptible(print_run(source_of(path, args.tokenizer), args.printed))
-    return run_interruptible(_show(path, args.tokenizer))
+    return run_interruptible(_show(path, args.tokenizer, screen_options(args)))
 
 
-async def _show(path: Path, tokenizer: str) -> int:
+async def _show(path: Path, tokenizer: str, options: ScreenOptions) -> int:
     from atropos_tui.ui.quit import QuitChoice
     from atropos_tui.verbs.screen import show_source
 
     leave = QuitChoice("detach", "closes the file")
-    await show_source(source_of(path, tokenizer), title=path.name, on_quit=(leave,), read_only=True)
+    source = source_of(path, tokenizer)
+    await show_source(source, title=path.name, on_quit=(leave,), read_only=True, options=options)
     return 0
 
 

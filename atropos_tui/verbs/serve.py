@@ -21,6 +21,7 @@ from atropos_tui.monitor.run_file.schema import RUN_FILE
 from atropos_tui.monitor.supervisor import ChildProcess, launch
 from atropos_tui.verbs.interruption import run_interruptible
 from atropos_tui.verbs.plain import summary_line
+from atropos_tui.verbs.screen_flags import ScreenOptions
 
 if TYPE_CHECKING:
     from atropos_tui.ui.quit import Answer
@@ -38,6 +39,7 @@ def serve_environment(
     headless: bool,
     detach: bool = False,
     worker_options: Sequence[str] = (),
+    screen: ScreenOptions | None = None,
 ) -> int:
     """Run an environment file in a worker and show it; returns the exit status. `detach`: start it and leave it alone.
 
@@ -49,7 +51,7 @@ def serve_environment(
     worker = _launch_worker(directory, environment, flags, worker_options, detached=not headless)
     if detach:
         return run_interruptible(_start(worker, directory))
-    return run_interruptible(_serve(worker, directory, environment, headless))
+    return run_interruptible(_serve(worker, directory, environment, headless, screen))
 
 
 def print_environment_help(environment: str) -> int:
@@ -73,13 +75,15 @@ async def _start(worker: ChildProcess, directory: Path) -> int:
     return 0
 
 
-async def _serve(worker: ChildProcess, directory: Path, environment: str, headless: bool) -> int:
+async def _serve(
+    worker: ChildProcess, directory: Path, environment: str, headless: bool, screen: ScreenOptions | None
+) -> int:
     left_running = False
     try:
         ready = await asyncio.to_thread(worker.wait_ready, READY_SECONDS)
         if headless:
             return await _tell(worker, str(ready["socket"]))
-        left_running = await _show(worker, directory, environment) != "stop"
+        left_running = await _show(worker, directory, environment, screen) != "stop"
     finally:
         if not left_running:
             await asyncio.shield(asyncio.to_thread(worker.terminate, STOP_SECONDS))
@@ -90,13 +94,15 @@ async def _serve(worker: ChildProcess, directory: Path, environment: str, headle
     return 0
 
 
-async def _show(worker: ChildProcess, directory: Path, environment: str) -> Answer | None:
+async def _show(
+    worker: ChildProcess, directory: Path, environment: str, options: ScreenOptions | None
+) -> Answer | None:
     from atropos_tui.ui.quit import DETACH, STOP
     from atropos_tui.verbs.decoding import TokenizerOfRun
     from atropos_tui.verbs.screen import show_source
 
     run = LiveRun(directory, TokenizerOfRun(directory / RUN_FILE), worker.poll)
-    return await show_source(run, title=environment, on_quit=(DETACH, STOP))
+    return await show_source(run, title=environment, on_quit=(DETACH, STOP), options=options)
 
 
 def _launch_worker(

@@ -1,0 +1,41 @@
+"""The flags of every verb that opens the screen: how it looks and how often it paints."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+
+RATES = (0.1, 30.0)
+
+
+@dataclass(frozen=True, slots=True)
+class ScreenOptions:
+    """`rate` is paints a second at most, None the usual; `mouse` None: on, except inside tmux and screen."""
+
+    rate: float | None = None
+    theme: str = ""
+    mouse: bool | None = None
+
+
+def add_screen_flags(parser: argparse.ArgumentParser) -> None:
+    look = parser.add_argument_group("the screen")
+    look.add_argument("--theme", default="", metavar="NAME", help="its colours (default: what fits the terminal)")
+    look.add_argument("--rate", type=_rate, metavar="HZ", help="paints a second at most (default 2; 1 on a thin link)")
+    look.add_argument(
+        "--mouse", action=argparse.BooleanOptionalAction, help="take the mouse (default: yes, except inside tmux)"
+    )
+
+
+def screen_options(args: argparse.Namespace) -> ScreenOptions:
+    return ScreenOptions(rate=args.rate, theme=args.theme, mouse=args.mouse)
+
+
+def _rate(text: str) -> float:
+    lowest, highest = RATES
+    try:
+        rate = float(text)
+    except ValueError:
+        rate = 0.0
+    if not lowest <= rate <= highest:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a rate from {lowest:g} to {highest:g}")
+    return rate
