@@ -46,7 +46,7 @@ class ServedRuns:
 
     def __init__(self, directory: Path, processes: MarkedProcesses, tokenizer: Path, api_url: str) -> None:
         self.root = directory / "runs"
-        self._processes = processes
+        self.processes = processes
         self._file = directory / "counting.py"
         self._file.write_text(ENVIRONMENT)
         self._flags = [
@@ -56,7 +56,7 @@ class ServedRuns:
 
     @property
     def environment(self) -> dict[str, str]:
-        return self._processes.environment | {"ATROPOS_TUI_RUNS": str(self.root)}
+        return self.processes.environment | {"ATROPOS_TUI_RUNS": str(self.root)}
 
     def command(self, *argv: object) -> list[str]:
         return [sys.executable, "-m", "atropos_tui", *map(str, argv)]
