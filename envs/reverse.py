@@ -17,13 +17,14 @@ import asyncio
 import random
 import time
 from collections import deque
+from collections.abc import Mapping
 from statistics import fmean
 from string import ascii_lowercase
 from typing import Any, TypedDict
 
 from pydantic import Field
 
-from atropos_tui import APIServerConfig, BaseEnv, BaseEnvConfig, EvalHandlingEnum, ScoredDataGroup
+from atropos_tui import APIServerConfig, BaseEnv, BaseEnvConfig, EvalHandlingEnum, Message, ScoredDataGroup
 from atropos_tui.pocket.tokenizer import tokenizer_dir
 
 LEVEL_WINDOW = 40  # groups of the current level whose mean decides whether it is solved
@@ -48,11 +49,17 @@ class ReverseConfig(BaseEnvConfig):
 class ReverseEnv(BaseEnv):
     name = "reverse"
     env_config_cls = ReverseConfig
+    config: ReverseConfig
+
+    @staticmethod
+    def wanted(text: str) -> str:
+        """The reply that scores 1."""
+        return text[::-1]
 
     @classmethod
-    def config_init(cls) -> tuple[ReverseConfig, list[APIServerConfig]]:
+    def config_init(cls) -> tuple[BaseEnvConfig, list[APIServerConfig]]:
         tokenizer = str(tokenizer_dir())
-        config = ReverseConfig(
+        config = cls.env_config_cls(
             tokenizer_name=tokenizer, wandb_name=cls.name, use_wandb=False, total_steps=1_000_000,
             group_size=8, max_token_length=64, max_num_workers=16, max_batches_offpolicy=4,
             steps_per_eval=200, eval_handling=EvalHandlingEnum.NONE,
@@ -72,22 +79,22 @@ class ReverseEnv(BaseEnv):
         return {"text": self.text_of_level(self.random), "level": self.level}
 
     async def collect_trajectories(self, item: ReverseItem) -> tuple[ScoredDataGroup, list[ReverseItem]]:
-        messages = [{"role": "user", "content": self.config.instruction.format(text=item["text"])}]
+        messages: list[Message] = [{"role": "user", "content": self.config.instruction.format(text=item["text"])}]
         async with self.server.managed_server(tokenizer=self.tokenizer) as server:
             answer = await server.chat_completion(
                 messages=messages, n=self.config.group_size, max_tokens=self.config.max_tokens, temperature=1.0
             )
             nodes = server.get_state()["nodes"]
-        group = ScoredDataGroup(tokens=[], masks=[], scores=[], inference_logprobs=[], messages=[])
-        for choice, node in zip(answer.choices, nodes, strict=True):
-            reply = choice.message.content or ""
-            group["tokens"].append(node.tokens)
-            group["masks"].append(node.masked_tokens)
-            group["inference_logprobs"].append(node.logprobs)
-            group["scores"].append(score(item["text"], reply))
-            group["messages"].append([*messages, {"role": "assistant", "content": reply}])
-        self.level_up_if_solved(item["level"], fmean(group["scores"]))
-        return group, []
+        replies = [choice.message.content or "" for choice in answer.choices]
+        scores = [score(self.wanted(item["text"]), reply) for reply in replies]
+        self.level_up_if_solved(item["level"], fmean(scores))
+        return ScoredDataGroup(
+            tokens=[node.tokens for node in nodes],
+            masks=[node.masked_tokens for node in nodes],
+            inference_logprobs=[node.logprobs for node in nodes],
+            scores=scores,
+            messages=[[*messages, {"role": "assistant", "content": reply}] for reply in replies],
+        ), []
 
     async def evaluate(self, *args: Any, **kwargs: Any) -> None:
         """Greedy replies to the same strings every time a level is evaluated."""
@@ -108,7 +115,7 @@ class ReverseEnv(BaseEnv):
             messages=[{"role": "user", "content": self.config.instruction.format(text=text)}],
             n=1, max_tokens=self.config.max_tokens, temperature=0.0, split="eval",
         )  # fmt: skip
-        return score(text, answer.choices[0].message.content or "")
+        return score(self.wanted(text), answer.choices[0].message.content or "")
 
     async def wandb_log(self, wandb_metrics: dict[str, Any] | None = None) -> None:
         metrics = (wandb_metrics or {}) | self.eval_metrics | {"train/level": self.level}
@@ -117,8 +124,8 @@ class ReverseEnv(BaseEnv):
         self.eval_metrics = {}
         await super().wandb_log(metrics)
 
-    def save_checkpoint(self, step: int, data: dict[str, Any] | None = None) -> None:
-        super().save_checkpoint(step, (data or {}) | {"level": self.level})
+    def save_checkpoint(self, step: int, data: Mapping[str, Any] | None = None) -> None:
+        super().save_checkpoint(step, {**(data or {}), "level": self.level})
 
     def text_of_level(self, source: random.Random) -> str:
         """Level by level, turn about: one letter longer, four more letters to choose from until it is all of them."""
@@ -135,12 +142,12 @@ class ReverseEnv(BaseEnv):
             self.recent_scores.clear()
 
 
-def score(text: str, reply: str) -> float:
+def score(wanted: str, reply: str) -> float:
     """The share of places with the right letter, from 0 to 1; half of it when the reply is too short.
 
     Without that a policy that learned to stop early would see no difference between stopping and a wrong guess.
     """
-    wanted, said = text[::-1], reply.strip()
+    said = reply.strip()
     right = sum(letter == other for letter, other in zip(wanted, said, strict=False))
     share = right / max(len(wanted), len(said))
     return share / 2 if len(said) < len(wanted) else share

@@ -31,6 +31,13 @@ TREATED_DIFFERENTLY = {
     "handle_send_to_api": "groups that the override does not hand to super() count as rejected",
     "env_step_checks": "called after each look at the trainer's state, not ten times a second",
     "add_train_workers": "called when a group may start, not ten times a second",
+    "get_status": "called as often as the trainer moves, not ten times a second",
+    "_register_env": "never called: register_env asks until the trajectory API answers",
+    "_send_scored_data_to_api": "never called: groups go through the outbox",
+    "_run_evaluate": "never called",
+    "get_cli_serve_config_cls": "never called: flags follow from the config class",
+    "get_cli_process_config_cls": "never called: flags follow from the config class",
+    "get_cli_evaluate_config_cls": "never called: flags follow from the config class",
 }
 
 
@@ -92,10 +99,14 @@ def _seen_in_class(environment: type[BaseEnv]) -> dict[str, Any]:
         "config": type(config).__name__,
         "config_fields": tuple(name for name in type(config).model_fields if name not in BaseEnvConfig.model_fields),
         "servers": _in_words(servers),
-        "overrides": tuple(
-            name for name in TREATED_DIFFERENTLY if not getattr(environment, name).__module__.startswith("atropos_tui.")
-        ),
+        "overrides": tuple(name for name in TREATED_DIFFERENTLY if _is_overridden(environment, name)),
     }
+
+
+def _is_overridden(environment: type[BaseEnv], method: str) -> bool:
+    """Whether the author's classes define it; our own base classes, such as the teacher's, don't count."""
+    definer = next((kind for kind in environment.__mro__ if method in vars(kind)), None)
+    return definer is not None and not definer.__module__.startswith("atropos_tui.")
 
 
 def _in_words(servers: ServerBaseline | Sequence[APIServerConfig]) -> tuple[str, ...]:

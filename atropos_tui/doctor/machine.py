@@ -13,7 +13,8 @@ from pathlib import Path
 from atropos_tui.doctor.finding import Finding, bad, good, limited
 from atropos_tui.errors import UsageError
 from atropos_tui.monitor.discovery import run_root
-from atropos_tui.ui.user_files import config_directory, read_user_files
+from atropos_tui.ui.user_files import read_user_files
+from atropos_tui.user_config import config_directory
 
 _PACKAGES = ("atropos-tui", "textual", "transformers", "wandb")
 _LITTLE_SPACE = 2e9

@@ -7,7 +7,7 @@ from typing import Any
 
 from atropos_tui.errors import ContractError
 from atropos_tui.inference.sequence import Turn
-from atropos_tui.inference.tool_calls import as_text, same_calls
+from atropos_tui.inference.tool_calls import as_text, for_template, same_calls
 
 # Stands in for a reply while the template is rendered, to find out what the template puts after it. Plain letters, so
 # that no template trims, strips or escapes it.
@@ -63,7 +63,9 @@ class ChatTemplate:
         return all(str(message.get("content") or "").strip() in text for message in messages if _thinks(message))
 
     def _without_calls(self, message: Message) -> Message:
-        return as_text(message) if self._writes_tool_calls and message.get("tool_calls") else message
+        if not message.get("tool_calls"):
+            return message
+        return as_text(message) if self._writes_tool_calls else for_template(message)
 
     def _shielded(self, message: Message) -> Message:
         """Thinking hidden from the template, which would strip it from all but the last reply."""

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 import httpx
@@ -11,6 +14,8 @@ import httpx
 from atropos_tui.errors import InferenceError
 
 LONGEST_BODY = 500
+# Such as vLLM's "n must be 1 when using greedy sampling", or llama.cpp's "Only one completion choice is allowed".
+_ABOUT_N = re.compile(r"(?i)(?<!\w)n(?!\w)['\"`]?\s*(:|must|should|has to|is not|>|=)|only one completion choice")
 REMEDIES = {
     401: "check the server's api_key",
     403: "check the server's api_key",
@@ -22,7 +27,8 @@ class RequestError(InferenceError):
     """One request failed.
 
     `retry`: the same may succeed later. `busy`: the server asks for patience, perhaps for `retry_after` seconds.
-    `unreachable`: nothing listens there. `doubtful`: the server may be down or hang; a probe will tell.
+    `unreachable`: nothing listens there. `doubtful`: the server may be down or hang; a probe will tell. `refuses_n`: it
+    gives one choice at a time only.
     """
 
     def __init__(
@@ -36,6 +42,7 @@ class RequestError(InferenceError):
         retry_after: float = 0.0,
         unreachable: bool = False,
         doubtful: bool = False,
+        refuses_n: bool = False,
     ) -> None:
         super().__init__(fault, remedy, kind=kind)
         self.retry = retry
@@ -43,6 +50,7 @@ class RequestError(InferenceError):
         self.retry_after = retry_after
         self.unreachable = unreachable
         self.doubtful = doubtful
+        self.refuses_n = refuses_n
 
 
 def malformed(url: str, what: str) -> RequestError:
@@ -69,6 +77,7 @@ def from_status(url: str, status: int, body: str, headers: Mapping[str, str]) ->
         busy=busy,
         retry_after=_seconds(headers.get("retry-after", "")),
         doubtful=status >= 500,
+        refuses_n=status in (400, 422) and _ABOUT_N.search(message) is not None,
     )
 
 
@@ -106,8 +115,13 @@ def _one_line(text: str) -> str:
 
 
 def _seconds(retry_after: str) -> float:
-    """Retry-After in seconds; its rarer form, a date, counts as not given."""
+    """Retry-After, a number of seconds or a date (RFC 9110, 10.2.3), in seconds from now; 0 for anything else."""
     try:
         return max(0.0, float(retry_after))
     except ValueError:
+        pass
+    try:
+        date = parsedate_to_datetime(retry_after)
+    except ValueError:
         return 0.0
+    return max(0.0, (date.astimezone(UTC) - datetime.now(UTC)).total_seconds())

@@ -77,7 +77,8 @@ class HealthWatch:
                 await asyncio.gather(*(self._probe(server, http) for server in self._servers if server.wants_probe))
                 self._every_round(time.monotonic())
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(closing.wait(), PROBE_INTERVAL)
+                    async with asyncio.timeout(PROBE_INTERVAL):
+                        await closing.wait()
 
     async def _probe(self, server: ProbedServer, http: httpx.AsyncClient) -> None:
         try:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from atropos_tui.errors import InferenceError
+from atropos_tui.inference.decoding import Detokenizer
 from atropos_tui.inference.dialogue import ChatTemplate, begins_with, plain_messages, without_end_of_turn
 from atropos_tui.inference.prompts import load_tokenizer, without_doubled_bos
 from atropos_tui.inference.results import (
@@ -24,7 +24,8 @@ from atropos_tui.inference.results import (
 from atropos_tui.inference.sampled import check_logprobs
 from atropos_tui.inference.sequence import SequenceNode, Turn, grown
 from atropos_tui.inference.server import APIServer
-from atropos_tui.inference.tool_calls import parser_named
+from atropos_tui.inference.tool_calls import WRITTEN_AS_TEXT
+from atropos_tui.inference.tool_parsers import parser_named
 
 if TYPE_CHECKING:
     from openai.types import Completion
@@ -43,11 +44,14 @@ class _Sampled:
     reason: RawFinishReason
 
 
-@lru_cache(maxsize=16)
-def _added_ids(tokenizer: Any, length: int) -> frozenset[int]:
-    """The ids of tokens that are not of the vocabulary itself. `length` is the tokenizer's: it may get more of them."""
-    del length
-    return frozenset(tokenizer.added_tokens_decoder)
+def _metadata(reason: RawFinishReason, version: int | None) -> dict[str, Any]:
+    word = finish_word(reason) or "stop"
+    metadata: dict[str, Any] = {"finish_reason": word}
+    if version is not None:
+        metadata["weight_version"] = version
+    if word == "abort":
+        metadata["partial"] = True
+    return metadata
 
 
 class ManagedServer:
@@ -55,7 +59,8 @@ class ManagedServer:
 
     A request that goes on from a tracked sequence sends that sequence's ids and encodes only what is new; the longer
     sequence takes the shorter one's place. With `track_tree` all sequences stay, by their text in `sequences`, and each
-    is trainable only in what its own request sampled. `tool_parser` names how tool calls are read from the text.
+    is trainable only in what its own request sampled. `tool_parser`, one of `tool_parsers.PARSERS`, is how tool calls are
+    read from the text. `detokenizer` is another managed server's, for the same tokenizer.
     `preserve_think_blocks`: thinking stays in earlier turns even where the chat template would strip it.
     """
 
@@ -66,15 +71,15 @@ class ManagedServer:
         track_tree: bool = False,
         tool_parser: str | None = None,
         preserve_think_blocks: bool = True,
+        detokenizer: Detokenizer | None = None,
     ) -> None:
         self.server = server
         if tokenizer is None:
             tokenizer = getattr(server, "tokenizer", None)
         self.tokenizer = load_tokenizer(server.config) if tokenizer is None else tokenizer
-        # Kept, because transformers works them out anew whenever it is asked.
-        self._special_ids = frozenset(
-            [*getattr(self.tokenizer, "all_special_ids", ()), getattr(self.tokenizer, "eos_token_id", None)]
-        )
+        if detokenizer is None or detokenizer.tokenizer is not self.tokenizer:
+            detokenizer = Detokenizer(self.tokenizer)
+        self.detokenizer = detokenizer
         self.track_tree = track_tree
         self._tool_parser_name = tool_parser
         self._preserve_think_blocks = preserve_think_blocks
@@ -98,7 +103,7 @@ class ManagedServer:
         choices = []
         for index, choice in enumerate(sampled):
             reads_calls = bool(tools) and tool_choice != "none"
-            content, calls = self._read_calls(choice.text) if reads_calls else (choice.text, [])
+            content, calls = self._read_calls(choice.text, tools) if reads_calls else (choice.text, [])
             reason = "tool_calls" if calls else openai_finish_reason(choice.reason)
             reply = {"role": "assistant", "content": content, "tool_calls": calls}
             choice.node.seen_as(replace(choice.turn, messages=(*messages, reply)))
@@ -153,7 +158,7 @@ class ManagedServer:
     ) -> tuple[str, SequenceNode | None]:
         """The prompt text of a chat, in which the longest beginning that was sampled here stands as it was sampled, and
         the sequence that this beginning is."""
-        template = ChatTemplate(self.tokenizer, self._preserve_think_blocks, self._tool_parser_name is not None)
+        template = ChatTemplate(self.tokenizer, self._preserve_think_blocks, self._tool_parser_name in WRITTEN_AS_TEXT)
         for node, turn in self._turns_of(messages):
             continued = template.continued(node.full_text, turn, messages, tools)
             if continued is not None:
@@ -207,39 +212,23 @@ class ManagedServer:
         if list(told_ids) != ids:
             raise InferenceError(f"{model} completed another prompt than it was sent", kind="misaligned")
         versions = weight_versions_of(answer)
+        detokenizer = self.detokenizer
         sampled = []
         for tokens, logprobs, reason, version in zip(output_tokens, output_logprobs, reasons, versions, strict=True):
             check_logprobs(model, tokens, logprobs)
-            sampled.append(self._tracked_choice(base, prompt, ids, (tokens, logprobs, reason, version), keep_special))
+            said, end = detokenizer.split_end_of_turn(tokens)
+            text = detokenizer.decode(said, skip_special_tokens=not keep_special)
+            # Decoding is a fifth of all work on a long reply: once is enough where it leaves nothing out.
+            whole = text if keep_special or not detokenizer.may_hide(said) else detokenizer.decode(said)
+            end_of_turn = detokenizer.decode(end) if end else ""
+            node = grown(
+                None if self.track_tree else base, ids, tokens, logprobs,
+                full_text=prompt + whole + end_of_turn, metadata=_metadata(reason, version),
+            )  # fmt: skip
+            turn = Turn(prompt + text, len(prompt), end_of_turn)
+            sampled.append(_Sampled(node.seen_as(turn), turn, text, reason))
         self._remember(base, [choice.node for choice in sampled])
         return sampled, usage_of(len(ids), sum(map(len, output_tokens)))
-
-    def _tracked_choice(
-        self,
-        base: SequenceNode | None,
-        prompt: str,
-        ids: list[int],
-        output: tuple[list[int], list[float], RawFinishReason, int | None],
-        keep_special: bool,
-    ) -> _Sampled:
-        tokens, logprobs, reason, version = output
-        said, end = self._split_end_of_turn(tokens)
-        text = self._decode(said, skip_special_tokens=not keep_special)
-        # Decoding is a fifth of all work on a long reply: once is enough where it skips nothing.
-        whole = text if keep_special or self._skips_nothing(said) else self._decode(said)
-        end_of_turn = self._decode(end)
-        word = finish_word(reason) or "stop"
-        metadata: dict[str, Any] = {"finish_reason": word}
-        if version is not None:
-            metadata["weight_version"] = version
-        if word == "abort":
-            metadata["partial"] = True
-        node = grown(
-            None if self.track_tree else base, ids, tokens, logprobs,
-            full_text=prompt + whole + end_of_turn, metadata=metadata,
-        )  # fmt: skip
-        turn = Turn(prompt + text, len(prompt), end_of_turn)
-        return _Sampled(node.seen_as(turn), turn, text, reason)
 
     def _remember(self, base: SequenceNode | None, nodes: Sequence[SequenceNode]) -> None:
         """Track new sequences: the first takes the place of the one it goes on from, the others come after all."""
@@ -254,28 +243,8 @@ class ManagedServer:
                 break
         self.current_nodes.extend(rest)
 
-    def _split_end_of_turn(self, tokens: Sequence[int]) -> tuple[list[int], list[int]]:
-        """What was said, and the special tokens that end it."""
-        length = len(tokens)
-        while length and tokens[length - 1] in self._special_ids:
-            length -= 1
-        return list(tokens[:length]), list(tokens[length:])
-
-    def _skips_nothing(self, tokens: Sequence[int]) -> bool:
-        """Whether these tokens surely read the same without special ones. False where a tokenizer cannot tell."""
-        if not hasattr(type(self.tokenizer), "added_tokens_decoder"):
-            return False
-        added = _added_ids(self.tokenizer, len(self.tokenizer))
-        return added.isdisjoint(tokens) and self._special_ids.isdisjoint(tokens)
-
-    def _decode(self, tokens: Sequence[int], skip_special_tokens: bool = False) -> str:
-        options: dict[str, Any] = {"skip_special_tokens": skip_special_tokens}
-        if hasattr(self.tokenizer, "clean_up_tokenization_spaces"):
-            # Some tokenizers tidy up spaces; then the text would not encode to its tokens again.
-            options["clean_up_tokenization_spaces"] = False
-        text: str = self.tokenizer.decode(list(tokens), **options)
-        return text
-
-    def _read_calls(self, text: str) -> tuple[str | None, list[dict[str, Any]]]:
+    def _read_calls(
+        self, text: str, tools: Sequence[Mapping[str, Any]] | None
+    ) -> tuple[str | None, list[dict[str, Any]]]:
         assert self._tool_parser_name is not None
-        return parser_named(self._tool_parser_name)(text) or (text, [])
+        return parser_named(self._tool_parser_name)(text, tools or ()) or (text, [])

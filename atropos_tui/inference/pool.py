@@ -59,12 +59,16 @@ class ServerPool:
         async def ask(count: int) -> R:
             return await self._ask(operation, _with_n(arguments, count), count, servers, split, seconds)
 
-        if n > 1 and all(server.config.n_kwarg_is_ignored for server in servers):
-            answers = await run_all([ask(1) for _ in range(n)])
-        else:
-            answers = [await ask(n)]
-            missing = n - operation.choices(answers[0])
-            answers += await run_all([ask(1) for _ in range(missing)])
+        answers: list[R] = []
+        if n == 1 or not all(server.config.n_kwarg_is_ignored for server in servers):
+            try:
+                answers = [await ask(n)]
+            except RequestError as failure:
+                if n == 1 or not failure.refuses_n:
+                    raise
+                logger.info("n=%d is asked for singly: %s", n, failure)
+        missing = n - sum(map(operation.choices, answers))
+        answers += await run_all([ask(1) for _ in range(missing)])
         return operation.merge(answers, n)
 
     def mark_up(self, server: APIServer) -> None:

@@ -140,11 +140,20 @@ def _merge_openai(answers: Sequence[Any], n: int) -> Any:
         choice.index = index
     usages = [answer.usage for answer in answers if answer.usage is not None]
     if len(usages) > 1:
-        names = ("prompt_tokens", "completion_tokens", "total_tokens")
-        merged.usage = usages[0].model_copy(
-            update={name: sum(getattr(usage, name) or 0 for usage in usages) for name in names}
-        )
+        merged.usage = type(usages[0]).model_validate(_sum([usage.model_dump() for usage in usages]))
     return merged
+
+
+def _sum(usages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """All numbers added up, those of the details (reasoning tokens, a provider's cost) too."""
+    total: dict[str, Any] = {}
+    for name in dict.fromkeys(name for usage in usages for name in usage):
+        values = [usage[name] for usage in usages if usage.get(name) is not None]
+        if values and isinstance(values[0], Mapping):
+            total[name] = _sum(values)
+        else:
+            total[name] = sum(values) if values and isinstance(values[0], int | float) else next(iter(values), None)
+    return total
 
 
 def _merge_tokens(answers: Sequence[TokenCompletion], n: int) -> TokenCompletion:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from atropos_tui.errors import UsageError
 from atropos_tui.inference.config import APIServerConfig, ReasoningConfig, ServerBaseline
+from atropos_tui.inference.decoding import Detokenizer
 from atropos_tui.inference.dummy_managed_server import DummyManagedServer
 from atropos_tui.inference.managed_server import ManagedServer
 from atropos_tui.inference.openai_server import OpenAIServer
@@ -60,6 +61,8 @@ class ServerManager:
         self.proxy_url = proxy_url or os.environ.get("ATROPOS_PROXY_URL")
         self.use_proxy = use_proxy or bool(self.proxy_url)
         self.tool_parser = tool_parser
+        # Of the last managed server: the next one has the same tokenizer.
+        self._detokenizer: Detokenizer | None = None
         if testing:
             self.servers = [ServerHarness(_first_config(configs), reasoning_config)]
         else:
@@ -178,9 +181,12 @@ class ServerManager:
         self, server: APIServer, tokenizer: Any, preserve_think_blocks: bool
     ) -> ManagedServer | DummyManagedServer:
         if not isinstance(server, OpenAIServer):
-            return ManagedServer(
-                server, tokenizer, tool_parser=self.tool_parser, preserve_think_blocks=preserve_think_blocks
-            )
+            managed = ManagedServer(
+                server, tokenizer, tool_parser=self.tool_parser, preserve_think_blocks=preserve_think_blocks,
+                detokenizer=self._detokenizer,
+            )  # fmt: skip
+            self._detokenizer = managed.detokenizer
+            return managed
         if os.environ.get("ATROPOS_ALLOW_DUMMY_MANAGED_SERVER", "").lower() not in ("1", "true", "yes"):
             raise NotImplementedError(
                 "OpenAI's API gives no token ids and logprobs, which managed_server() needs to track sequences; use "

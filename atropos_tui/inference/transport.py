@@ -32,15 +32,19 @@ class Transport:
 
     async def post_json(self, url: str, body: dict[str, Any]) -> Any:
         """POST a JSON body and parse the JSON answer. Raises RequestError."""
-        return await self._json("POST", url, orjson.dumps(body, option=orjson.OPT_SERIALIZE_NUMPY))
+        return parsed(url, await self.post(url, body))
+
+    async def post(self, url: str, body: dict[str, Any]) -> bytes:
+        """POST a JSON body; the answer as it came. Raises RequestError."""
+        return await self._request("POST", url, orjson.dumps(body, option=orjson.OPT_SERIALIZE_NUMPY))
 
     async def get_json(self, url: str) -> Any:
         """GET and parse the JSON answer. Raises RequestError."""
-        return await self._json("GET", url)
+        return parsed(url, await self._request("GET", url))
 
     async def delete(self, url: str) -> Any:
         """DELETE and parse the JSON answer. Raises RequestError."""
-        return await self._json("DELETE", url)
+        return parsed(url, await self._request("DELETE", url))
 
     def openai(self) -> AsyncOpenAI:
         """An `openai` client on the same pool. Raises InferenceError when OpenAI itself is meant and has no key."""
@@ -58,7 +62,7 @@ class Transport:
                 # An author's code may hold up that loop for any time.
                 await asyncio.wait([asyncio.wrap_future(closing)], timeout=CLOSE_TIMEOUT)
 
-    async def _json(self, method: str, url: str, content: bytes | None = None) -> Any:
+    async def _request(self, method: str, url: str, content: bytes | None = None) -> bytes:
         headers = {"content-type": "application/json"} if content is not None else {}
         if self._api_key:
             headers["authorization"] = f"Bearer {self._api_key}"
@@ -68,10 +72,7 @@ class Transport:
             raise from_transport(url, error) from error
         if response.status_code >= 400:
             raise from_status(url, response.status_code, response.text, response.headers)
-        try:
-            return _parsed(response.content)
-        except orjson.JSONDecodeError as error:
-            raise malformed(url, f"with broken JSON ({error})") from error
+        return response.content
 
     def _of_this_loop(self) -> _LoopClients:
         loop = asyncio.get_running_loop()
@@ -83,13 +84,18 @@ class Transport:
             return self._clients[loop]
 
 
-def _parsed(content: bytes) -> Any:
-    """The value of a JSON text. Logprobs come as thousands of small dicts, during whose making Python (before 3.12)
-    would look for garbage again and again: seven times the work of parsing."""
+def parsed(url: str, content: bytes) -> Any:
+    """The value of an answer's JSON. Raises RequestError.
+
+    Logprobs come as thousands of small dicts, during whose making Python (before 3.12) would look for garbage again and
+    again: seven times the work of parsing.
+    """
     collects = gc.isenabled()
     gc.disable()
     try:
         return orjson.loads(content)
+    except orjson.JSONDecodeError as error:
+        raise malformed(url, f"with broken JSON ({error})") from error
     finally:
         if collects:
             gc.enable()

@@ -17,6 +17,7 @@ class Rollout:
     `tokens`, `masks`, `logprobs` and `advantages` have one entry a token; a mask of -100 means not trained on, and a
     logprob of exactly 1.0 stands where the token was not sampled (wire contract of the trajectory API). Empty where
     the environment gave none. `messages` are in OpenAI's format. `parts` are the named parts of the score, if told.
+    `ref_logprobs` are those that a reference or teacher gives to the same tokens, 1.0 where it tells none.
     """
 
     score: float | None
@@ -27,6 +28,7 @@ class Rollout:
     messages: Sequence[Mapping[str, Any]] = ()
     finish_reason: str = ""
     parts: Mapping[str, float] = field(default_factory=dict)
+    ref_logprobs: Sequence[float] = ()
 
 
 @dataclass(frozen=True, slots=True)

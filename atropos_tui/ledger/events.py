@@ -28,14 +28,27 @@ from atropos_tui.ledger.outcomes import (
 class EventBase(BaseModel):
     """What all events share; `EventStream` fills these three in."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    # Who only looks at runs, such as the screen, then builds none of the schemas.
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     seq: int
     mono: float
     wall: float
 
 
+class Setting(BaseModel):
+    """One value of the merged configuration, as text, and where it is from in words. Secrets are masked."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str
+    value: str
+    source: str
+
+
 class RunStarted(EventBase):
+    """`settings` is the whole configuration, with servers and switches; `config` the environment's part as values."""
+
     kind: Literal["run_started"] = "run_started"
     run_id: str
     environment: str
@@ -46,6 +59,7 @@ class RunStarted(EventBase):
     max_token_length: int
     tokenizer_name: str
     config: dict[str, Any] = Field(default_factory=dict)
+    settings: tuple[Setting, ...] = ()
     versions: dict[str, str] = Field(default_factory=dict)
 
 
@@ -328,4 +342,4 @@ Event: TypeAlias = Annotated[
     Field(discriminator="kind"),
 ]
 
-EVENT_ADAPTER: TypeAdapter[Event] = TypeAdapter(Event)
+EVENT_ADAPTER: TypeAdapter[Event] = TypeAdapter(Event, config=ConfigDict(defer_build=True))

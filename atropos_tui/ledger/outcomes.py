@@ -78,11 +78,12 @@ class RejectReason(StrEnum):
 
 
 class FailReason(StrEnum):
-    """What broke."""
+    """What broke, or that the operator gave the group up."""
 
     ENV_ERROR = "env_error"
     INFERENCE_ERROR = "inference_error"
     TIMEOUT = "timeout"
+    CANCELLED = "cancelled"
 
 
 class RequeueReason(StrEnum):

@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from atropos_tui.ledger.outcomes import ENDED_STATES, Outcome, RunState, ThrottleReason
+from atropos_tui.ledger.outcomes import ENDED_STATES, FailReason, Outcome, RunState, ScoreSplit, ThrottleReason
+from atropos_tui.monitor.alert_settings import AlertSettings
 from atropos_tui.monitor.snapshot import (
     Alert,
     InferenceSection,
     LedgerSection,
     RecordSection,
+    ScoresSection,
     SendsSection,
     SkippedSection,
+    TokenLooks,
+    TrendPoint,
 )
 
-NO_PROGRESS_SECONDS = 60.0
-# A trainer may take minutes for a step, and everything rightly waits for it.
-TRAINER_SECONDS = 300.0
 SEVERE_FACTOR = 5
-ZERO_ADVANTAGE_GROUPS = 10
-OUTBOX_SECONDS = 60.0
-LOST_SHARE = 0.1
-LOST_GROUPS = 3
+# Fewer looks or groups say nothing.
+LEAST_LOOKS = 16
+DRIFT_GROUPS = 64
 
 # In these states progress is expected.
 AT_WORK = frozenset({RunState.RUNNING, RunState.EVALUATING, RunState.PAUSING, RunState.FINISHING})
+_SPLITS: dict[str, str] = {
+    ScoreSplit.ALL_BEST: "too easy", ScoreSplit.ALL_WORST: "too hard", ScoreSplit.ALL_EQUAL: "neither best nor worst",
+}  # fmt: skip
 _WAITS_FOR_TRAINER = frozenset({ThrottleReason.OFF_POLICY_LIMIT, ThrottleReason.TRAINER_NOT_READY})
 
 
@@ -33,13 +36,16 @@ _WAITS_FOR_TRAINER = frozenset({ThrottleReason.OFF_POLICY_LIMIT, ThrottleReason.
 class Evidence:
     """What alerts are found in. `quiet_for` is how long progress has been due, in seconds."""
 
+    settings: AlertSettings
     state: RunState
     now: float
     quiet_for: float
     headline: str
     loop_held_by: str
     throttle: str
+    group_size: int
     ledger: LedgerSection
+    scores: ScoresSection
     skipped: SkippedSection
     sends: SendsSection
     inference: InferenceSection
@@ -48,11 +54,12 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """An alert without its age."""
+    """An alert without its age; `group_id` is a group that shows it, -1 where none does."""
 
     name: str
     text: str
     severe: bool = False
+    group_id: int = -1
 
 
 def findings(evidence: Evidence) -> Iterator[Finding]:
@@ -63,12 +70,16 @@ def findings(evidence: Evidence) -> Iterator[Finding]:
         return
     if evidence.loop_held_by:
         yield Finding("loop_held", f"the event loop is held at {evidence.loop_held_by}", severe=True)
+    settings = evidence.settings
     yield from _recording_stopped(evidence.record)
     yield from _no_progress(evidence)
     yield from _servers_down(evidence.inference)
-    yield from _zero_advantage(evidence.skipped)
-    yield from _outbox_grows(evidence.sends, evidence.now)
-    yield from _losses(evidence.skipped)
+    yield from _zero_advantage(evidence.skipped, settings)
+    yield from _queue_full(evidence)
+    yield from _outbox_grows(evidence.sends, evidence.now, settings)
+    yield from _losses(evidence.skipped, settings)
+    yield from _length_drift(evidence.scores, settings)
+    yield from _token_looks(evidence.scores.looks, settings)
 
 
 def _recording_stopped(record: RecordSection) -> Iterator[Finding]:
@@ -77,7 +88,8 @@ def _recording_stopped(record: RecordSection) -> Iterator[Finding]:
 
 
 def _no_progress(evidence: Evidence) -> Iterator[Finding]:
-    limit = TRAINER_SECONDS if evidence.throttle in _WAITS_FOR_TRAINER else NO_PROGRESS_SECONDS
+    settings = evidence.settings
+    limit = settings.trainer if evidence.throttle in _WAITS_FOR_TRAINER else settings.no_progress
     if evidence.quiet_for < limit:
         return
     severe = evidence.quiet_for >= SEVERE_FACTOR * limit
@@ -94,28 +106,98 @@ def _servers_down(inference: InferenceSection) -> Iterator[Finding]:
         yield Finding("servers_down", text, severe=len(down) == len(inference.servers))
 
 
-def _zero_advantage(skipped: SkippedSection) -> Iterator[Finding]:
-    if skipped.in_a_row >= ZERO_ADVANTAGE_GROUPS:
-        newest = next((row.split for row in skipped.recent if row.split), "")
-        which = f" ({newest})" if newest else ""
+def _zero_advantage(skipped: SkippedSection, settings: AlertSettings) -> Iterator[Finding]:
+    if skipped.in_a_row >= settings.zero_advantage_groups:
+        newest = next((row for row in skipped.recent if row.split), None)
+        which = f" ({_SPLITS.get(newest.split, newest.split)})" if newest else ""
         text = f"{skipped.in_a_row} groups in a row with identical scores{which}: the trainer learns nothing from them"
-        yield Finding("zero_advantage", text)
+        yield Finding("zero_advantage", text, group_id=newest.group_id if newest else -1)
 
 
-def _outbox_grows(sends: SendsSection, now: float) -> Iterator[Finding]:
-    if sends.outbox and now - sends.oldest_in_outbox_at >= OUTBOX_SECONDS:
+def _queue_full(evidence: Evidence) -> Iterator[Finding]:
+    """The trainer takes nothing although its queue is full: `/batch` is null, or the trainer doesn't ask."""
+    sends = evidence.sends
+    if not 0 < sends.trainer_queue_limit <= sends.trainer_queue or evidence.state not in AT_WORK:
+        return
+    seconds = evidence.settings.queue_full
+    if evidence.now - max(sends.trainer_step_at, 0.0) < seconds:
+        return
+    full = f"the trainer's queue is full ({sends.trainer_queue} of {sends.trainer_queue_limit} groups)"
+    sequences = sends.trainer_queue * evidence.group_size
+    if sequences < sends.batch_size:
+        why = f"{sequences} sequences are no batch of {sends.batch_size}, so /batch stays null"
+        yield Finding("queue_full", f"{full}, and {why}: raise max_batches_offpolicy", severe=True)
+    else:
+        why = f"no step for over {seconds:.0f} s: the trainer does not ask, or /batch is null"
+        yield Finding("queue_full", f"{full}, and {why}; {sends.api_url}/inspect/why says which")
+
+
+def _outbox_grows(sends: SendsSection, now: float, settings: AlertSettings) -> Iterator[Finding]:
+    if sends.outbox and now - sends.oldest_in_outbox_at >= settings.outbox:
         why = f": {sends.last_error}" if sends.next_retry_at else ""
-        text = f"{sends.outbox} groups in the outbox, the oldest for over {OUTBOX_SECONDS:.0f} s{why}"
+        many = "1 group" if sends.outbox == 1 else f"{sends.outbox} groups"
+        text = f"{many} in the outbox, the oldest for over {settings.outbox:.0f} s{why}"
         yield Finding("outbox", text)
 
 
-def _losses(skipped: SkippedSection) -> Iterator[Finding]:
+def _losses(skipped: SkippedSection, settings: AlertSettings) -> Iterator[Finding]:
     """Groups that broke or were refused, when they are more than a share of what ended in the last minute."""
     for outcome, name in ((Outcome.FAILED, "failures"), (Outcome.REFUSED, "refusals")):
-        lost = sum(reason.last_minute for reason in skipped.reasons if reason.outcome is outcome)
-        if lost >= LOST_GROUPS and lost >= LOST_SHARE * skipped.ended_last_minute:
-            error = next((row.error for row in skipped.recent if row.outcome is outcome), "")
-            yield Finding(name, f"{lost} of {skipped.ended_last_minute} groups in the last minute {outcome}: {error}")
+        lost = sum(
+            reason.last_minute
+            for reason in skipped.reasons
+            if reason.outcome is outcome and reason.reason != FailReason.CANCELLED
+        )
+        if lost >= settings.lost_groups and lost >= settings.lost_share * skipped.ended_last_minute:
+            newest = next((row for row in skipped.recent if row.outcome is outcome), None)
+            error = newest.error if newest else ""
+            text = f"{lost} of {skipped.ended_last_minute} groups in the last minute {outcome}: {error}"
+            yield Finding(name, text, group_id=newest.group_id if newest else -1)
+
+
+def _length_drift(scores: ScoresSection, settings: AlertSettings) -> Iterator[Finding]:
+    """Replies that grew a lot since the beginning, or shrank without scoring better: a reward may be being gamed."""
+    if scores.groups < 3 * DRIFT_GROUPS:
+        return
+    before, mean_before = _mean_over(scores.trend)
+    now, mean_now = _mean_over(scores.trend[::-1])
+    if before <= 0 or now <= 0 or max(now / before, before / now) < settings.length_drift:
+        return
+    if now < before and mean_now > mean_before:
+        return
+    moved = f"{now / before:.1f} times as long as" if now > before else f"{before / now:.1f} times shorter than"
+    lengths = f"replies are {moved} at the beginning ({before:.0f} → {now:.0f} tokens)"
+    yield Finding("length_drift", f"{lengths}, while the mean score went from {mean_before:.2f} to {mean_now:.2f}")
+
+
+def _mean_over(points: Sequence[TrendPoint]) -> tuple[float, float]:
+    """Mean length and mean score of the first `DRIFT_GROUPS` groups or a few more."""
+    groups, tokens, mean = 0, 0.0, 0.0
+    for point in points:
+        tokens += point.completion_tokens * point.groups
+        mean += point.mean * point.groups
+        groups += point.groups
+        if groups >= DRIFT_GROUPS:
+            break
+    return tokens / max(1, groups), mean / max(1, groups)
+
+
+def _token_looks(looks: TokenLooks, settings: AlertSettings) -> Iterator[Finding]:
+    if looks.rollouts < LEAST_LOOKS:
+        return
+    of = f"of the last {looks.rollouts} rollouts looked at"
+    if looks.repetitive and looks.repetitive >= settings.repetition * looks.rollouts:
+        text = f"{looks.repetitive} {of} go round in circles: most of their sequences of four tokens occurred before"
+        yield Finding("repetition", text, group_id=looks.repetitive_group)
+    if looks.doubled_end and looks.doubled_end >= settings.doubled_end * looks.rollouts:
+        text = (
+            f"in {looks.doubled_end} {of} the end-of-turn token ({looks.end_token}) stands twice in a row:"
+            " it is sampled, and the chat template or the environment adds another"
+        )
+        yield Finding("doubled_end", text, group_id=looks.doubled_end_group)
+    if looks.untrained and looks.untrained >= settings.untrained * looks.rollouts:
+        text = f"the chat template may drop reasoning: {looks.untrained} {of} are trained on little of their text"
+        yield Finding("untrained", text, group_id=looks.untrained_group)
 
 
 class AlertAges:
@@ -127,7 +209,8 @@ class AlertAges:
     def dated(self, found: Iterator[Finding], now: float) -> tuple[Alert, ...]:
         """The findings as alerts; `now` is Unix seconds."""
         alerts = tuple(
-            Alert(finding.name, finding.text, self._since.get(finding.name, now), finding.severe) for finding in found
+            Alert(finding.name, finding.text, self._since.get(finding.name, now), finding.severe, finding.group_id)
+            for finding in found
         )
         self._since = {alert.name: alert.since_at for alert in alerts}
         return alerts

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any, Self, TypeVar
-
-import httpx
-import pydantic_core
+from urllib.parse import urlencode
 
 from atropos_tui.errors import AtroposError
-from atropos_tui.monitor.snapshot import GroupDetail, GroupPage, RunSnapshot
-from atropos_tui.monitor.wire import SnapshotMerger, read_detail, read_page
+from atropos_tui.monitor.group_query import ALL_GROUPS, GroupQuery
+from atropos_tui.monitor.http_connection import HttpConnection
+from atropos_tui.monitor.notes import notes_of_socket
+from atropos_tui.monitor.snapshot import ConfigRow, GroupDetail, GroupPage, RunSnapshot
+from atropos_tui.monitor.summary import RunSummary, read_summary
+from atropos_tui.monitor.wire import SnapshotMerger, query_params, read_config, read_detail, read_page
 
 T = TypeVar("T")
 
 # The server sends at least an empty line every 5 s, so a silence of this length means that nobody is there any more.
 _SILENCE_LIMIT = 15.0
+_ERRORS_FROM = 400
 
 
 class UnreachableError(AtroposError):
@@ -24,7 +28,9 @@ class UnreachableError(AtroposError):
 
 
 class RefusedError(AtroposError):
-    """The worker answered that it won't: `status` is 403 for a read-only run, 404 for a group it no longer keeps."""
+    """The worker answered that it won't: `status` is 403 for a read-only run, 404 for a group it no longer keeps,
+    409 for what makes no sense now.
+    """
 
     def __init__(self, fault: str, remedy: str = "", *, status: int) -> None:
         self.status = status
@@ -40,14 +46,12 @@ class RunClient:
 
     def __init__(self, address: str | Path, token: str = "") -> None:
         self._address = str(address)
-        remote = self._address.startswith(("http://", "https://"))
-        self._http = httpx.AsyncClient(
-            transport=None if remote else httpx.AsyncHTTPTransport(uds=self._address),
-            base_url=self._address if remote else "http://worker",
-            headers={"authorization": f"Bearer {token}"} if token else None,
-            timeout=httpx.Timeout(_SILENCE_LIMIT, connect=5.0),
-            trust_env=False,
-        )
+        self._http = HttpConnection(self._address, token, silence_limit=_SILENCE_LIMIT)
+
+    @property
+    def notes_file(self) -> Path | None:
+        """Where notes on the run are kept; None where its directory is not on this machine."""
+        return notes_of_socket(self._address)
 
     async def __aenter__(self) -> Self:
         return self
@@ -56,27 +60,38 @@ class RunClient:
         await self.close()
 
     async def close(self) -> None:
-        await self._http.aclose()
+        self._http.close()
 
     async def snapshot(self) -> RunSnapshot:
         """The whole of what is known now."""
         return self._read(SnapshotMerger().merge, await self._request("GET", "/snapshot"))
 
+    async def summary(self) -> RunSummary:
+        """The run in one line, which costs little to ask for."""
+        return self._read(read_summary, await self._request("GET", "/summary"))
+
     async def stream(self, hz: float = 4.0) -> AsyncIterator[RunSnapshot]:
         """Whole snapshots, at most `hz` a second and only when something changed. Ends when the worker says goodbye."""
         merger = SnapshotMerger()
         try:
-            async with self._http.stream("GET", "/stream", params={"hz": hz}) as response:
-                if response.is_error:
-                    raise _refusal(response.status_code, await response.aread())
-                async for line in _lines(response.aiter_bytes()):
+            async with self._http.stream(f"/stream?{urlencode({'hz': hz})}") as (status, parts):
+                if status >= _ERRORS_FROM:
+                    raise _refusal(status, b"".join([part async for part in parts]))
+                async for line in _lines(parts):
                     if line != b"{}":
                         yield self._read(merger.merge, line)
-        except (httpx.TransportError, OSError) as error:
+        except OSError as error:
             raise self._unreachable(error) from error
 
     async def groups(
-        self, *, older_than: int | None = None, limit: int = 50, outcome: str = "", reason: str = "", search: str = ""
+        self,
+        *,
+        older_than: int | None = None,
+        limit: int = 50,
+        outcome: str = "",
+        reason: str = "",
+        search: str = "",
+        query: GroupQuery = ALL_GROUPS,
     ) -> GroupPage:
         """Groups that ended, newest first; `older_than` is the `GroupPage.older_than` or a group of the page before.
 
@@ -91,15 +106,20 @@ class RunClient:
             params["reason"] = reason
         if search:
             params["search"] = search
+        params |= query_params(query)
         return self._read(read_page, await self._request("GET", "/groups", params))
 
     async def group(self, group_id: int) -> GroupDetail:
         """One group in full. RefusedError with status 404 when it isn't kept any more."""
         return self._read(read_detail, await self._request("GET", f"/groups/{group_id}"))
 
+    async def config(self) -> tuple[ConfigRow, ...]:
+        """The merged configuration, with the source of each value; empty while the run is still being loaded."""
+        return self._read(read_config, await self._request("GET", "/config"))
+
     async def health(self) -> dict[str, Any]:
         """`run_id`, `pid` and `state` of the worker."""
-        answer = self._read(pydantic_core.from_json, await self._request("GET", "/health"))
+        answer = self._read(json.loads, await self._request("GET", "/health"))
         return dict(answer)
 
     async def pause(self) -> None:
@@ -117,18 +137,36 @@ class RunClient:
         """Let exactly one more group start, then stay paused."""
         await self._request("POST", "/step")
 
+    async def cancel_group(self, group_id: int) -> bool:
+        """Give up a group that is still being made: it fails as `cancelled`.
+
+        False: the environment's code holds its loop, and the run takes the command when it lets go.
+        """
+        return self._taken(await self._request("POST", f"/groups/{group_id}/cancel"))
+
+    async def requeue_group(self, group_id: int) -> bool:
+        """Put a group that is still being made back into the backlog. False as for `cancel_group`."""
+        return self._taken(await self._request("POST", f"/groups/{group_id}/requeue"))
+
+    async def evaluate_now(self) -> bool:
+        """Start an evaluation. False as for `cancel_group`."""
+        return self._taken(await self._request("POST", "/evaluate"))
+
     async def stop(self) -> None:
         """End the run in order, and the worker with it."""
         await self._request("POST", "/stop")
 
     async def _request(self, method: str, path: str, params: dict[str, str | int] | None = None) -> bytes:
         try:
-            response = await self._http.request(method, path, params=params)
-        except (httpx.TransportError, OSError) as error:
+            answer = await self._http.request(method, f"{path}?{urlencode(params)}" if params else path)
+        except OSError as error:
             raise self._unreachable(error) from error
-        if response.is_error:
-            raise _refusal(response.status_code, response.content)
-        return response.content
+        if answer.status >= _ERRORS_FROM:
+            raise _refusal(answer.status, answer.body)
+        return answer.body
+
+    def _taken(self, body: bytes) -> bool:
+        return bool(self._read(json.loads, body)["taken"])
 
     def _read(self, reader: Callable[[bytes], T], body: bytes) -> T:
         try:
@@ -147,7 +185,7 @@ class RunClient:
 
 
 async def _lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """Complete lines. httpx's own also ends a line at separators that JSON may hold inside a string, such as U+2028."""
+    """Complete lines."""
     rest = b""
     async for chunk in chunks:
         *lines, rest = (rest + chunk).split(b"\n")
@@ -157,7 +195,7 @@ async def _lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
 
 def _refusal(status: int, body: bytes) -> RefusedError:
     try:
-        told = pydantic_core.from_json(body)["error"]
+        told = json.loads(body)["error"]
     except (ValueError, KeyError, TypeError):
         told = body.decode(errors="replace")[:200]
     return RefusedError(f"the worker refused: {told}", status=status)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import replace
 from typing import Protocol, TypeVar
 
 from starlette.applications import Starlette
@@ -20,7 +21,8 @@ from atropos_tui.errors import AtroposError
 from atropos_tui.monitor.group_store import MAX_PAGE, GroupFilter
 from atropos_tui.monitor.packed_content import Decode
 from atropos_tui.monitor.run_view import RunView
-from atropos_tui.monitor.wire import SnapshotEncoder, parse_known, to_json
+from atropos_tui.monitor.summary import summary_of
+from atropos_tui.monitor.wire import SnapshotEncoder, parse_known, read_query, to_json
 
 KEEP_ALIVE_SECONDS = 5.0
 MAX_HZ = 30.0
@@ -30,7 +32,11 @@ T = TypeVar("T")
 
 
 class Commands(Protocol):
-    """What an operator may ask of a run. Each returns at once; AtroposError when the run can't do it now."""
+    """What an operator may ask of a run. AtroposError when the run can't do it now.
+
+    Those that can be refused by the run itself are awaited, for a second at most: whether it has taken the command, or
+    will as soon as the environment's code lets go of its loop.
+    """
 
     def pause(self) -> None: ...
 
@@ -39,6 +45,12 @@ class Commands(Protocol):
     def resume(self) -> None: ...
 
     def step_group(self) -> None: ...
+
+    async def cancel_group(self, group_id: int) -> bool: ...
+
+    async def requeue_group(self, group_id: int) -> bool: ...
+
+    async def evaluate(self) -> bool: ...
 
     def stop(self) -> None: ...
 
@@ -59,13 +71,18 @@ class ControlApi:
             routes=[
                 Route("/health", self._health),
                 Route("/snapshot", self._snapshot),
+                Route("/summary", self._summary),
                 Route("/stream", self._stream),
                 Route("/groups", self._groups),
                 Route("/groups/{group_id:int}", self._group),
+                Route("/config", self._config),
                 Route("/pause", self._command(self._commands.pause), methods=["POST"]),
                 Route("/pause_now", self._command(self._commands.pause_now), methods=["POST"]),
                 Route("/resume", self._command(self._commands.resume), methods=["POST"]),
                 Route("/step", self._command(self._commands.step_group), methods=["POST"]),
+                Route("/groups/{group_id:int}/cancel", self._command(self._commands.cancel_group), methods=["POST"]),
+                Route("/groups/{group_id:int}/requeue", self._command(self._commands.requeue_group), methods=["POST"]),
+                Route("/evaluate", self._command(self._commands.evaluate), methods=["POST"]),
                 Route("/stop", self._command(self._commands.stop), methods=["POST"]),
             ],
             exception_handlers={HTTPException: _http_error, AtroposError: _run_error},
@@ -85,6 +102,10 @@ class ControlApi:
                 {"seq": snapshot.seq, "taken_at": snapshot.taken_at, "versions": snapshot.versions, "sections": {}}
             )
         return Response(body, media_type="application/json")
+
+    async def _summary(self, request: Request) -> Response:
+        self._view.drain()
+        return Response(to_json(summary_of(self._view.snapshot())), media_type="application/json")
 
     async def _stream(self, request: Request) -> Response:
         known = _read(request, "known", parse_known, "")
@@ -108,8 +129,10 @@ class ControlApi:
             if self.closing.is_set():
                 return
             known = snapshot.versions
+            # Not wait_for, which before Python 3.12 may swallow a cancellation.
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self.closing.wait(), interval)
+                async with asyncio.timeout(interval):
+                    await self.closing.wait()
 
     async def _groups(self, request: Request) -> Response:
         query = request.query_params
@@ -130,12 +153,19 @@ class ControlApi:
         body = await asyncio.to_thread(lambda: to_json(group.detail(self._decode)))
         return Response(body, media_type="application/json")
 
-    def _command(self, give: Callable[[], None]) -> Callable[[Request], Awaitable[Response]]:
+    async def _config(self, request: Request) -> Response:
+        self._view.drain()
+        return Response(to_json(self._view.config()), media_type="application/json")
+
+    def _command(self, give: Callable[..., Awaitable[bool] | None]) -> Callable[[Request], Awaitable[Response]]:
+        """An endpoint that gives a command, with the parameters of its path. 202 when the run takes it later."""
+
         async def endpoint(request: Request) -> Response:
             if self._read_only:
                 raise HTTPException(403, "this run is read-only")
-            give()
-            return JSONResponse({"ok": True})
+            taking = give(**request.path_params)
+            taken = taking is None or await taking
+            return JSONResponse({"ok": True, "taken": taken}, 200 if taken else 202)
 
         return endpoint
 
@@ -146,7 +176,12 @@ def _read_filter(request: Request) -> GroupFilter:
     def number(name: str, reader: Callable[[str], T]) -> T | None:
         return _read(request, name, reader, "") if query.get(name) else None
 
-    return GroupFilter(
+    try:
+        told = GroupFilter.of(read_query(query))
+    except ValueError as error:
+        raise HTTPException(400, f"only and but are numbers of groups: {error}") from error
+    return replace(
+        told,
         outcome=query.get("outcome", ""),
         reason=query.get("reason", ""),
         search=query.get("search", ""),

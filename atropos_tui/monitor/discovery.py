@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 import re
 import socket
 import time
+import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from pydantic import BaseModel, ValidationError
-
+from atropos_tui.monitor.decoding import decoded
 from atropos_tui.monitor.unix_socket import answers
+from atropos_tui.run_root import run_root as run_root
 
 WORKER_FILE = "worker.json"
 
 
-class WorkerFile(BaseModel):
+@dataclass(frozen=True, slots=True)
+class WorkerFile:
     """Who runs here. `url` is set where the worker answers over TCP too.
 
     `ended_at`, `end_state` and `why` are filled in by a worker that ended in order.
@@ -55,14 +59,6 @@ class FoundRun:
         return not (self.alive or self.elsewhere or self.worker.ended_at)
 
 
-def run_root() -> Path:
-    """`$ATROPOS_TUI_RUNS`, or `~/.local/state/atropos-tui/runs` (`$XDG_STATE_HOME` is honoured)."""
-    if given := os.environ.get("ATROPOS_TUI_RUNS"):
-        return Path(given).expanduser()
-    state = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
-    return Path(state).expanduser() / "atropos-tui" / "runs"
-
-
 def new_run_dir(name: str, root: Path | None = None, now: float | None = None) -> Path:
     """Make a directory (0700) for a new run, named after the environment and the local time."""
     stem = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.") or "run"
@@ -80,28 +76,44 @@ def new_run_dir(name: str, root: Path | None = None, now: float | None = None) -
             return path
 
 
+def note_run_dir(run_dir: Path, root: Path | None = None) -> None:
+    """Let a run that has its directory elsewhere be listed under the root too, by a link there. Raises OSError."""
+    root, run_dir = (root or run_root()).resolve(), run_dir.resolve()
+    if run_dir.parent == root:
+        return
+    root.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for link in root.iterdir():
+        if link.is_symlink() and not link.exists():
+            link.unlink(missing_ok=True)
+    # A name of its own for each place, and always the same one.
+    name = f"{run_dir.name}-{zlib.crc32(str(run_dir).encode()):08x}"
+    with contextlib.suppress(FileExistsError):
+        (root / name).symlink_to(run_dir, target_is_directory=True)
+
+
 def write_worker_file(run_dir: Path, worker: WorkerFile) -> None:
     """Replaces the file in one step, so that no reader sees half of it."""
     half_written = run_dir / f".{WORKER_FILE}.{os.getpid()}"
     descriptor = os.open(half_written, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        file.write(worker.model_dump_json(indent=1) + "\n")
+        file.write(json.dumps(asdict(worker), indent=1) + "\n")
     half_written.replace(run_dir / WORKER_FILE)
 
 
 def find_run(run_dir: Path) -> FoundRun | None:
     """The run in this directory; None when there is none, or none that can be read."""
     try:
-        worker = WorkerFile.model_validate_json((run_dir / WORKER_FILE).read_bytes())
-    except (OSError, ValidationError):
+        worker = decoded(WorkerFile, json.loads((run_dir / WORKER_FILE).read_bytes()))
+    except (OSError, ValueError):
         return None
     return FoundRun(run_dir, worker, alive=not worker.ended_at and answers(worker.socket))
 
 
 def list_runs(root: Path | None = None) -> Sequence[FoundRun]:
-    """All runs under the root, newest first."""
+    """All runs under the root, newest first; those that are only linked there, in their own directories."""
     directory = root or run_root()
     if not directory.is_dir():
         return ()
-    found = filter(None, map(find_run, directory.iterdir()))
+    run_dirs = {path.resolve() if path.is_symlink() else path for path in directory.iterdir()}
+    found = filter(None, map(find_run, run_dirs))
     return sorted(found, key=lambda run: run.worker.started_at, reverse=True)

@@ -29,7 +29,7 @@ class GroupPages:
             if wanted.search:
                 raise AtroposError("nothing is recorded that could be searched", "start the run with --record messages")
             return self._store.page(wanted, older_than, limit)
-        if wanted.search:
+        if wanted.search or wanted.reads_texts or not wanted.by_time:
             return await asyncio.to_thread(reader.page, wanted, older_than, limit)
         # More may be written while this is read, and would then come from both.
         written = self._recorder.written_place

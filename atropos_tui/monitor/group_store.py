@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import heapq
+import json
+import sys
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from statistics import fmean
-from typing import Protocol
+from typing import Protocol, Self
 
 from atropos_tui.ledger import GroupContent
 from atropos_tui.ledger.outcomes import Outcome
 from atropos_tui.monitor.allowance import Allowance
+from atropos_tui.monitor.group_query import GroupQuery, Says, Term, check_order, parse_terms, sorted_rows
 from atropos_tui.monitor.open_groups import MAX_SCORES, EndedGroup
 from atropos_tui.monitor.packed_content import Decode, PackedRollout, pack, trained_tokens
+from atropos_tui.monitor.run_file.stored_content import searchable_text
 from atropos_tui.monitor.score_statistics import finite
 from atropos_tui.monitor.skipped_model import LOST_OUTCOMES
 from atropos_tui.monitor.snapshot import EndedRow, GroupDetail, GroupPage
@@ -23,13 +27,16 @@ MAX_PAGE = 200
 
 # Contents whose group has not yet been enqueued or ended; the next event of the group is on its way.
 _MAX_UNSETTLED = 64
+# What a request takes in memory, nearly.
+_CALL_BYTES = 300
 
 
 @dataclass(frozen=True, slots=True)
 class GroupFilter:
     """Which groups to list; empty means any. Ranges are inclusive, scores are means of a group.
 
-    `search` is for the texts of messages, which only a record can look through.
+    `search` is for the texts of messages, which only a record can look through. `terms`, `order`, `only` and `but` are
+    those of a `GroupQuery`.
     """
 
     outcome: str = ""
@@ -39,14 +46,39 @@ class GroupFilter:
     score_to: float | None = None
     step_from: int | None = None
     step_to: int | None = None
+    terms: tuple[Term, ...] = ()
+    order: str = "-time"
+    only: frozenset[int] | None = None
+    but: frozenset[int] = frozenset()
 
-    def matches(self, row: EndedRow) -> bool:
-        """All but `search`."""
+    @classmethod
+    def of(cls, query: GroupQuery, *, outcome: str = "", reason: str = "", search: str = "") -> Self:
+        """Raises UsageError for a filter that cannot be read, or an order that is not there."""
+        return cls(
+            outcome=outcome, reason=reason, search=search, terms=parse_terms(query.filter),
+            order=check_order(query.order), but=frozenset(query.but),
+            only=None if query.only is None else frozenset(query.only),
+        )  # fmt: skip
+
+    @property
+    def by_time(self) -> bool:
+        """Whether groups come newest first, and so can be paged by group."""
+        return self.order == "-time"
+
+    @property
+    def reads_texts(self) -> bool:
+        return any(not term.field for term in self.terms)
+
+    def matches(self, row: EndedRow, says: Says = lambda word: False) -> bool:
+        """All but `search`; `says` tells whether the group's messages have a text."""
         return (
             (not self.outcome or row.outcome == self.outcome)
             and (not self.reason or row.reason == self.reason)
             and _within(row.step, self.step_from, self.step_to)
             and (self.score_from is self.score_to is None or self._score_matches(row.scores))
+            and (self.only is None or row.group_id in self.only)
+            and row.group_id not in self.but
+            and all(term.matches(row, says) for term in self.terms)
         )
 
     def _score_matches(self, scores: Sequence[float]) -> bool:
@@ -65,6 +97,18 @@ class KeptGroup:
     def row(self) -> EndedRow:
         return replace(self.ended.row, has_content=self.rollouts is not None)
 
+    @property
+    def size(self) -> int:
+        """Bytes of what makes room first."""
+        return _size(self.rollouts or ()) + _CALL_BYTES * len(self.ended.calls)
+
+    def says(self, word: str) -> bool:
+        """Whether its messages have a text, whatever its case."""
+        written = json.dumps(word, ensure_ascii=False)[1:-1]
+        rollouts = [r for r in self.rollouts or () if written in r.messages.decode(errors="replace").casefold()]
+        # The role and the names of tool calls' fields are in the JSON too.
+        return bool(rollouts) and word in searchable_text(rollouts, sys.maxsize).casefold()
+
     def detail(self, decode: Decode) -> GroupDetail:
         """The group in full. May take a second for long sequences, so call it on no event loop."""
         return GroupDetail(
@@ -73,6 +117,8 @@ class KeptGroup:
             error=self.ended.error,
             traceback=self.ended.traceback,
             body=self.ended.body,
+            calls=self.ended.calls,
+            earlier_calls=self.ended.earlier_calls,
         )
 
 
@@ -109,14 +155,14 @@ class _Shelf:
     def add(self, group: KeptGroup) -> None:
         group_id = group.ended.row.group_id
         self.groups[group_id] = group
-        if group.rollouts is not None:
+        if group.rollouts is not None or group.ended.calls:
             self.with_content.append(group_id)
-            self.size += _size(group.rollouts)
+            self.size += group.size
 
     def drop_oldest_content(self) -> None:
         group = self.groups[self.with_content.popleft()]
-        self.size -= _size(group.rollouts or ())
-        group.rollouts = None
+        self.size -= group.size
+        group.rollouts, group.ended = None, replace(group.ended, calls=())
 
     def drop_oldest(self) -> None:
         oldest = next(iter(self.groups))
@@ -180,9 +226,12 @@ class MemoryGroupStore:
 
     def page(self, wanted: GroupFilter, older_than: int | None, limit: int, above: int = 0) -> GroupPage:
         newest_first = takewhile(lambda group: group.order > above, self._newest_first())
-        total = sum(wanted.matches(group.ended.row) for group in newest_first)
+        if not wanted.by_time:
+            rows = sorted_rows((g.row for g in newest_first if wanted.matches(g.ended.row, g.says)), wanted.order)
+            return sorted_page(rows, older_than, limit)
+        total = sum(wanted.matches(group.ended.row, group.says) for group in newest_first)
         older = takewhile(lambda group: group.order > above, self._older_than(older_than))
-        matching = (group for group in older if wanted.matches(group.ended.row))
+        matching = (group for group in older if wanted.matches(group.ended.row, group.says))
         rows = [group.row for _, group in zip(range(limit), matching, strict=False)]
         return GroupPage(
             rows=tuple(rows),
@@ -225,6 +274,13 @@ class MemoryGroupStore:
             takes_more_than_its_share = len(self._others.groups) > self._max_groups // 4
             shelf = self._others if takes_more_than_its_share or not self._lost.groups else self._lost
             shelf.drop_oldest()
+
+
+def sorted_page(rows: Sequence[EndedRow], after: int | None, limit: int) -> GroupPage:
+    """A page of rows in another order than that of time; `after` counts those of the pages before."""
+    begin = after or 0
+    end = begin + limit
+    return GroupPage(tuple(rows[begin:end]), end if end < len(rows) else None, len(rows))
 
 
 def _within(value: float, low: float | None, high: float | None) -> bool:

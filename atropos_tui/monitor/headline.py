@@ -11,7 +11,8 @@ from atropos_tui.monitor.snapshot import InferenceSection, QueueSection, SendsSe
 
 BREATH_SECONDS = 3.0
 # What groups in flight wait for is worth a sentence when none of them has made progress for this long.
-STALLED_SECONDS = 15.0
+STALLED_SECONDS = 5.0
+_NAMED_SERVERS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +51,15 @@ def _loop_held(situation: Situation) -> str:
 
 
 def _waits(situation: Situation) -> str:
-    return f"waiting for {situation.waiting_for}" if situation.waiting_for else ""
+    if situation.waiting_for:
+        return f"waiting for {situation.waiting_for}"
+    return "waiting for the environment to set itself up" if situation.state is RunState.STARTING else ""
 
 
 def _paused(situation: Situation) -> str:
     in_flight = situation.queue.in_flight
     if situation.state is RunState.PAUSING:
-        return f"pausing: {_groups(in_flight)} in flight end first"
+        return f"pausing: {_groups(in_flight)} in flight {'ends' if in_flight == 1 else 'end'} first"
     if situation.state is RunState.FINISHING:
         return f"finishing: {_groups(in_flight)} in flight, {situation.sends.outbox} in the outbox"
     return "paused: nothing starts until it is resumed" if situation.state is RunState.PAUSED else ""
@@ -90,14 +93,23 @@ def _throttle(situation: Situation) -> str:
 
 def _stalled(situation: Situation) -> str:
     queue = situation.queue
-    if situation.quiet_for < STALLED_SECONDS or not queue.in_flight:
+    if situation.quiet_for < STALLED_SECONDS:
         return ""
-    calls = sum(server.in_flight for server in situation.inference.servers)
-    if calls:
-        return f"{_groups(queue.in_flight)} in flight wait for {calls} open calls to inference servers"
+    if not queue.in_flight:
+        return "waiting for the environment's code: no group is in flight and none starts"
+    one = queue.in_flight == 1
+    called = [server for server in situation.inference.servers if server.in_flight]
+    if called:
+        calls = sum(server.in_flight for server in called)
+        open_calls = "1 open call" if calls == 1 else f"{calls} open calls"
+        where = ", ".join(f"{server.url} {server.in_flight}" for server in called[:_NAMED_SERVERS])
+        more = f" and {len(called) - _NAMED_SERVERS} more" if len(called) > _NAMED_SERVERS else ""
+        waits = "waits" if one else "wait"
+        return f"{_groups(queue.in_flight)} in flight {waits} for {open_calls} to inference servers ({where}{more})"
     stages = Counter(row.stage for row in queue.rows)
     where = ", ".join(f"{count} {stage}" for stage, count in stages.most_common())
-    return f"{_groups(queue.in_flight)} in flight are in the environment's code ({where}), no call is open"
+    is_or_are = "is" if one else "are"
+    return f"{_groups(queue.in_flight)} in flight {is_or_are} in the environment's code ({where}), no call is open"
 
 
 _IN_THIS_ORDER: tuple[Callable[[Situation], str], ...] = (

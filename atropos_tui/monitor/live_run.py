@@ -10,16 +10,21 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from atropos_tui.errors import AtroposError
 from atropos_tui.ledger.outcomes import ENDED_STATES, RunState
 from atropos_tui.monitor.client import RunClient, UnreachableError
-from atropos_tui.monitor.discovery import FoundRun, find_run
-from atropos_tui.monitor.packed_content import Decode
-from atropos_tui.monitor.recorded.moments import crashed
-from atropos_tui.monitor.recorded.recorded_run import RecordedRun
+from atropos_tui.monitor.discovery import FoundRun, WorkerFile, find_run
+from atropos_tui.monitor.group_query import ALL_GROUPS, GroupQuery
+from atropos_tui.monitor.notes import notes_beside
+from atropos_tui.monitor.recorded.crash import crashed
 from atropos_tui.monitor.run_file.schema import RUN_FILE, RunFileError
-from atropos_tui.monitor.snapshot import GroupDetail, GroupPage, RunSnapshot
+from atropos_tui.monitor.snapshot import ConfigRow, GroupDetail, GroupPage, RunSnapshot
+
+if TYPE_CHECKING:
+    from atropos_tui.monitor.packed_content import Decode
+    from atropos_tui.monitor.recorded.recorded_run import RecordedRun
 
 LOOK_SECONDS = 0.3
 POLL_SECONDS = 0.02
@@ -66,22 +71,45 @@ class LiveRun:
             if run.worker.ended_at:
                 yield await self._ended(snapshot, run)
                 return
-            yield crashed(await self._last_known(snapshot), await self._how_it_died(), time.time())
+            known = introduced(await self._last_known(snapshot), run.worker)
+            yield crashed(known, await self._how_it_died(), time.time())
             await self._until_alive()
 
+    @property
+    def notes_file(self) -> Path:
+        """Where notes on the run are kept, whether it lives or not."""
+        return notes_beside(self._run_dir / RUN_FILE)
+
     async def groups(
-        self, *, older_than: int | None = None, limit: int = 50, outcome: str = "", reason: str = "", search: str = ""
+        self,
+        *,
+        older_than: int | None = None,
+        limit: int = 50,
+        outcome: str = "",
+        reason: str = "",
+        search: str = "",
+        query: GroupQuery = ALL_GROUPS,
     ) -> GroupPage:
         """Groups that ended, newest first; those whose messages match where `search` is given."""
         source = await self._reading()
-        return await source.groups(older_than=older_than, limit=limit, outcome=outcome, reason=reason, search=search)
+        return await source.groups(
+            older_than=older_than, limit=limit, outcome=outcome, reason=reason, search=search, query=query
+        )
 
     async def group(self, group_id: int) -> GroupDetail:
         """One group in full."""
         return await (await self._reading()).group(group_id)
 
+    async def config(self) -> tuple[ConfigRow, ...]:
+        """The merged configuration, with the source of each value."""
+        return await (await self._reading()).config()
+
     async def pause(self) -> None:
         await (await self._commanded()).pause()
+
+    async def pause_now(self) -> None:
+        """Let no further group start, and put those in flight back into the backlog."""
+        await (await self._commanded()).pause_now()
 
     async def resume(self) -> None:
         await (await self._commanded()).resume()
@@ -89,6 +117,18 @@ class LiveRun:
     async def step_group(self) -> None:
         """Let exactly one more group start, then stay paused."""
         await (await self._commanded()).step_group()
+
+    async def cancel_group(self, group_id: int) -> bool:
+        """Give up a group that is still being made. False: the run takes the command when its loop is free."""
+        return await (await self._commanded()).cancel_group(group_id)
+
+    async def requeue_group(self, group_id: int) -> bool:
+        """Put a group that is still being made back into the backlog."""
+        return await (await self._commanded()).requeue_group(group_id)
+
+    async def evaluate_now(self) -> bool:
+        """Start an evaluation."""
+        return await (await self._commanded()).evaluate_now()
 
     async def stop(self) -> None:
         """End the run in order, and the worker with it."""
@@ -128,13 +168,18 @@ class LiveRun:
         if run.alive:
             return await self._connected(run)
         if self._recorded is None:
-            self._recorded = await asyncio.to_thread(RecordedRun, self._run_dir / RUN_FILE, self._decode)
+            self._recorded = await asyncio.to_thread(self._open_record)
         return self._recorded
+
+    def _open_record(self) -> RecordedRun:
+        from atropos_tui.monitor.recorded.recorded_run import RecordedRun  # for the dead only; loading it takes a while
+
+        return RecordedRun(self._run_dir / RUN_FILE, self._decode)
 
     async def _last_known(self, snapshot: RunSnapshot) -> RunSnapshot:
         """What the record has; what was seen last where there is none."""
         with contextlib.suppress(RunFileError):
-            recorded = await asyncio.to_thread(RecordedRun, self._run_dir / RUN_FILE, self._decode)
+            recorded = await asyncio.to_thread(self._open_record)
             try:
                 return await asyncio.to_thread(recorded.newest)
             finally:
@@ -143,7 +188,7 @@ class LiveRun:
 
     async def _ended(self, snapshot: RunSnapshot, run: FoundRun) -> RunSnapshot:
         """The last moment of a run whose worker said goodbye while nobody watched."""
-        snapshot = await self._last_known(snapshot)
+        snapshot = introduced(await self._last_known(snapshot), run.worker)
         if snapshot.run.state in ENDED_STATES:
             return snapshot
         state = RunState.CRASHED if run.worker.end_state == RunState.CRASHED else RunState.FINISHED
@@ -166,6 +211,17 @@ class LiveRun:
         while (status := self._exit_status()) is None and time.monotonic() < deadline:  # noqa: ASYNC110  as above
             await asyncio.sleep(POLL_SECONDS)
         return status
+
+
+def introduced(snapshot: RunSnapshot, worker: WorkerFile) -> RunSnapshot:
+    """The snapshot as one of this worker, who may have died before the record or anybody else knew of it."""
+    if snapshot.run.pid == worker.pid:
+        return snapshot
+    run = replace(
+        snapshot.run, run_id=worker.run_id, pid=worker.pid, environment=worker.environment, file=worker.file,
+        state=RunState.STARTING, started_at=worker.started_at, why_ended="", ended_at=0.0, headline="", traceback="",
+    )  # fmt: skip
+    return replace(snapshot, run=run, taken_at=max(snapshot.taken_at, worker.started_at))
 
 
 def how_it_ended(status: int | None) -> str:

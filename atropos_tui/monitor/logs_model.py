@@ -1,4 +1,8 @@
-"""Log lines, those that differ in numbers only taken together, so that a million of them stay readable."""
+"""Log lines, those of the same cause taken together, so that a million of them stay readable.
+
+Lines with a traceback are equal when the same kind of exception left the same line of code; others when they differ in
+numbers only.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +24,12 @@ TRACEBACK_LENGTH = 6_000
 TRACEBACKS_LENGTH = 60_000
 
 _ERROR_LEVELS = frozenset({"ERROR", "CRITICAL"})
-_NUMBER = re.compile(r"\d+")
+_NUMBER = re.compile(r"\d+(?:\.\d+)?")
+_GROUP = re.compile(r"group (\d+)\b")
+_FRAME = re.compile(r'^ +File "(.*)", line (\d+)', re.MULTILINE)
+_EXCEPTION = re.compile(r"^([\w.]+)(?::|$)", re.MULTILINE)
+# Of so many groups that failed the item is remembered; more lines than that are not kept.
+_MAX_ITEMS = 2 * MAX_LINES
 
 
 @dataclass(slots=True)
@@ -32,6 +41,7 @@ class _Line:
     first: float
     last: float
     traceback: str
+    group_id: int = -1
 
 
 class LogsModel:
@@ -42,6 +52,7 @@ class LogsModel:
         self._others: dict[tuple[str, str], _Line] = {}
         self._by_level: Counter[str] = Counter()
         self._dropped = 0
+        self._items: dict[int, str] = {}
 
     def handlers(self) -> Handlers:
         return {LogLine: self._line}
@@ -51,6 +62,12 @@ class LogsModel:
         for level, count in by_level.items():
             self._by_level[level.upper()] += count
         self._dropped += sum(by_level.values())
+
+    def failed(self, group_id: int, item: str) -> None:
+        """A group failed: a line that tells of it can name its item."""
+        self._items[group_id] = item
+        if len(self._items) > _MAX_ITEMS:
+            del self._items[next(iter(self._items))]
 
     def section(self, now: Instant) -> LogsSection:
         newest_first = (*reversed(self._errors.values()), *reversed(self._others.values()))
@@ -68,6 +85,8 @@ class LogsModel:
                     first_at=now.at(line.first),
                     last_at=now.at(line.last),
                     traceback=line.traceback if budget >= 0 else "",
+                    group_id=line.group_id,
+                    item=self._items.get(line.group_id, ""),
                 )
             )
         return LogsSection(
@@ -82,7 +101,7 @@ class LogsModel:
         self._by_level[level] += 1
         lines = self._errors if is_error(level) else self._others
         text = one_line(event.text, TEXT_LENGTH)
-        key = (event.logger, _NUMBER.sub("0", text))
+        key = (event.logger, _cause(event.traceback) or _NUMBER.sub("0", text))
         line = lines.pop(key, None)
         if line is None:
             line = _Line(level, one_line(event.logger, 100), text, 0, event.mono, event.mono, "")
@@ -94,6 +113,14 @@ class LogsModel:
         line.count += 1
         if event.traceback:
             line.traceback = bounded_tail(event.traceback, TRACEBACK_LENGTH)
+        if group := _GROUP.match(text):
+            line.group_id = int(group[1])
+
+
+def _cause(traceback: str) -> str:
+    """The kind of exception at the end of a traceback and where it was raised; empty where neither can be told."""
+    frames, exceptions = _FRAME.findall(traceback), _EXCEPTION.findall(traceback)
+    return f"{exceptions[-1]} {':'.join(frames[-1])}" if frames and exceptions else ""
 
 
 def is_error(level: str) -> bool:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from atropos_tui.ledger import GroupContent
 from atropos_tui.ledger.events import EventBase, GroupMove
 from atropos_tui.ledger.outcomes import OPEN_OUTCOMES, Outcome
+from atropos_tui.monitor.alert_settings import AlertSettings
+from atropos_tui.monitor.config_model import ConfigModel
 from atropos_tui.monitor.evals_model import EvalsModel
 from atropos_tui.monitor.inference_model import InferenceModel
 from atropos_tui.monitor.instant import Instant
@@ -19,7 +22,7 @@ from atropos_tui.monitor.run_model import RunModel
 from atropos_tui.monitor.scores_model import ScoresModel
 from atropos_tui.monitor.sends_model import SendsModel
 from atropos_tui.monitor.skipped_model import SkippedModel
-from atropos_tui.monitor.snapshot import SECTIONS, RecordSection, RunSnapshot
+from atropos_tui.monitor.snapshot import SECTIONS, ConfigRow, RecordSection, RunSnapshot
 
 # Clocks that drift apart by less than this are taken to run alike, so that times shown don't tremble.
 _CLOCK_JUMP = 0.5
@@ -28,10 +31,10 @@ _CLOCK_JUMP = 0.5
 class Model:
     """Folds the events of one run, in order of their sequence numbers."""
 
-    def __init__(self) -> None:
+    def __init__(self, alerts: AlertSettings | None = None) -> None:
         self._ledger = LedgerModel()
         self._groups = OpenGroups()
-        self._run = RunModel()
+        self._run = RunModel(alerts or AlertSettings())
         self._queue = QueueModel()
         self._scores = ScoresModel()
         self._skipped = SkippedModel()
@@ -39,10 +42,11 @@ class Model:
         self._inference = InferenceModel()
         self._logs = LogsModel()
         self._evals = EvalsModel()
+        self._config = ConfigModel()
         self._handlers: defaultdict[type[EventBase], list[Callable[[Any], None]]] = defaultdict(list)
         for part in (
             self._groups, self._run, self._queue, self._scores, self._skipped,
-            self._sends, self._inference, self._logs, self._evals,
+            self._sends, self._inference, self._logs, self._evals, self._config,
         ):  # fmt: skip
             for event_type, handler in part.handlers().items():
                 self._handlers[event_type].append(handler)
@@ -64,11 +68,17 @@ class Model:
         ended = self._groups.end(event, now.at(event.mono))
         self._skipped.ended(ended.row, event.mono)
         self._sends.ended(ended.row)
+        if event.outcome is Outcome.FAILED:
+            self._logs.failed(ended.row.group_id, ended.row.item)
         return ended
 
-    def note_content(self, group_id: int) -> None:
-        """The content of a group on the way was kept, so that its line can say so."""
-        self._groups.note_content(group_id)
+    def note_content(self, group_id: int, finishes: Iterable[str] = ()) -> None:
+        """The content of a group on the way was kept, so that its line can say so, and how its replies ended."""
+        self._groups.note_content(group_id, finishes)
+
+    def look(self, content: GroupContent, mono: float) -> None:
+        """See what a group's content tells of its scores and its tokens."""
+        self._scores.look(content, mono)
 
     def note_loop(self, lag: float, held_by: str) -> None:
         """How late the author's event loop is, in seconds, and the line that holds it (empty: none does)."""
@@ -82,20 +92,25 @@ class Model:
         """What is recorded of the run."""
         self._record = record
 
+    def config(self) -> tuple[ConfigRow, ...]:
+        """The merged configuration, with the source of each value."""
+        return self._config.rows()
+
     def snapshot(self, mono: float, wall: float) -> RunSnapshot:
         """All sections at this moment. A section that shows nothing new keeps its version and is the same object."""
         now = self._instant(mono, wall)
         ledger = self._ledger.section()
         queue = self._queue.section(now, self._groups.rows(now), ledger.by_outcome[Outcome.IN_FLIGHT])
+        scores = self._scores.section()
         skipped = self._skipped.section(now)
         sends = self._sends.section(now, ledger, self._groups.oldest_in_outbox())
         inference = self._inference.section(now)
         self._snapshot = self._with_versions(
             now.at(mono),
-            run=self._run.section(now, ledger, queue, skipped, sends, inference, self._record),
+            run=self._run.section(now, ledger, queue, scores, skipped, sends, inference, self._record),
             ledger=ledger,
             queue=queue,
-            scores=self._scores.section(),
+            scores=scores,
             skipped=skipped,
             sends=sends,
             inference=inference,

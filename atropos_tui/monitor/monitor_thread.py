@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from atropos_tui.http_server import HttpServer
+from atropos_tui.monitor.alert_command import AlertCommand
 from atropos_tui.monitor.control_api import Commands, ControlApi
 from atropos_tui.monitor.packed_content import Decode
 from atropos_tui.monitor.remote_access import RemoteAccess, TokenGuard
@@ -39,12 +40,14 @@ class MonitorThread:
         decode: Decode,
         read_only: bool = False,
         readers: Mapping[int, Callable[[], bool]] | None = None,
+        alert_command: AlertCommand | None = None,
     ) -> None:
         self._view = view
         self._commands = commands
         self._socket_path = socket_path
         self._decode = decode
         self._read_only = read_only
+        self._alert_command = alert_command
         self._remote: RemoteAccess | None = None
         self._readers = dict(readers or {})
         self._ready = threading.Event()
@@ -92,8 +95,10 @@ class MonitorThread:
         for descriptor in self._readers:
             self._loop.add_reader(descriptor, self._read, descriptor)
         draining = asyncio.create_task(self._drain())
+        telling = asyncio.create_task(self._tell_of_alerts())
         closing = asyncio.create_task(self._closing.wait())
         await asyncio.wait({*serving, draining, closing}, return_when=asyncio.FIRST_COMPLETED)
+        telling.cancel()
         self._view.drain(most=sys.maxsize)
         self._view.record_moment(last=True)
         api.closing.set()
@@ -108,6 +113,10 @@ class MonitorThread:
     def _read(self, descriptor: int) -> None:
         if not self._readers[descriptor]() and self._loop is not None:
             self._loop.remove_reader(descriptor)
+
+    async def _tell_of_alerts(self) -> None:
+        if self._alert_command is not None:
+            await self._alert_command.follow(lambda: self._view.snapshot().run)
 
     async def _drain(self) -> None:
         while True:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -30,11 +31,15 @@ from atropos_tui.monitor.bounded_text import (
 from atropos_tui.monitor.handlers import Handlers
 from atropos_tui.monitor.instant import Instant
 from atropos_tui.monitor.score_statistics import finite
-from atropos_tui.monitor.snapshot import EndedRow, InFlightRow
+from atropos_tui.monitor.snapshot import CallRow, EndedRow, InFlightRow
 
 MAX_TRACKED = 20_000
 MAX_ROWS = 200
 MAX_SCORES = 64
+# Requests of one group that are kept; of an agent that makes more, the newest.
+MAX_CALLS = 64
+_MAX_FINISHES = 8
+_FINISH_LENGTH = 40
 
 
 @dataclass(slots=True)
@@ -57,21 +62,38 @@ class OpenGroup:
     weight_version: int | None = None
     enqueued: float | None = None
     has_content: bool = False
+    finished_calls: list[CallRow] = field(default_factory=list)
+    calls_back: int = 0
+    finishes: dict[str, None] = field(default_factory=dict)
 
     @property
     def rollouts_done(self) -> int:
         """Rollouts that wait for no completion; with several turns it falls back when the next turn is asked for."""
         return max(0, min(self.completions_back, self.rollouts - self.completions_out))
 
+    def note_call(self, event: CallFinished) -> None:
+        self.calls_back += 1
+        self.finished_calls.append(call_row(event))
+        if len(self.finished_calls) > MAX_CALLS:
+            del self.finished_calls[0]
+        self.note_finishes(event.finish_reasons)
+
+    def note_finishes(self, reasons: Iterable[str]) -> None:
+        for reason in reasons:
+            if reason and len(self.finishes) < _MAX_FINISHES:
+                self.finishes[bounded_text(reason, _FINISH_LENGTH)] = None
+
 
 @dataclass(frozen=True, slots=True)
 class EndedGroup:
-    """A group's line, and at length what broke or what the trajectory API answered."""
+    """A group's line, its newest requests, and at length what broke or what the trajectory API answered."""
 
     row: EndedRow
     error: str = ""
     traceback: str = ""
     body: str = ""
+    calls: tuple[CallRow, ...] = ()
+    earlier_calls: int = 0
 
 
 @dataclass(slots=True)
@@ -91,9 +113,10 @@ class OpenGroups:
             GroupEnqueued: self._enqueued,
         }
 
-    def note_content(self, group_id: int) -> None:
+    def note_content(self, group_id: int, finishes: Iterable[str] = ()) -> None:
         if (group := self._groups.get(group_id)) is not None:
             group.has_content = True
+            group.note_finishes(finishes)
 
     def rows(self, now: Instant) -> tuple[InFlightRow, ...]:
         """The longest in flight first, at most `MAX_ROWS`."""
@@ -135,12 +158,15 @@ class OpenGroups:
             weight_version=group.weight_version,
             has_content=group.has_content,
             error=one_line(wrong, ERROR_LENGTH),
+            finishes=tuple(sorted(group.finishes)),
         )
         return EndedGroup(
             row,
             error=bounded_text(wrong, BODY_LENGTH),
             traceback=bounded_tail(event.traceback, TRACEBACK_LENGTH) if isinstance(event, GroupFailed) else "",
             body=bounded_text(event.body, BODY_LENGTH) if isinstance(event, GroupRefused) else "",
+            calls=tuple(group.finished_calls),
+            earlier_calls=group.calls_back - len(group.finished_calls),
         )
 
     def _started(self, event: GroupStarted) -> None:
@@ -166,17 +192,33 @@ class OpenGroups:
             if not event.error:
                 group.completions_back += event.n
                 group.generated_tokens += event.completion_tokens
+            group.note_call(event)
 
     def _scored(self, event: GroupScored) -> None:
         if (group := self._groups.get(event.group_id)) is not None:
             group.scores = finite(event.scores[:MAX_SCORES])
             group.completion_tokens = event.completion_tokens[:MAX_SCORES]
             group.weight_version = event.weight_version
+            group.note_finishes(["length"] if event.truncated else ())
 
     def _enqueued(self, event: GroupEnqueued) -> None:
         if (group := self._groups.pop(event.group_id, None)) is not None:
             group.enqueued = event.mono
             self._outbox[event.group_id] = group
+
+
+def call_row(event: CallFinished) -> CallRow:
+    return CallRow(
+        server=event.server,
+        at=event.wall,
+        n=event.n,
+        latency=event.latency,
+        prompt_tokens=event.prompt_tokens,
+        completion_tokens=event.completion_tokens,
+        finish_reasons=event.finish_reasons,
+        weight_version=event.weight_version,
+        error=bounded_text(event.error, ERROR_LENGTH),
+    )
 
 
 def _what_was_wrong(event: GroupMove) -> str:

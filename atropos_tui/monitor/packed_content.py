@@ -10,7 +10,7 @@ import logging
 import re
 from array import array
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
@@ -39,11 +39,13 @@ class PackedRollout:
     messages: bytes
     finish_reason: str
     parts: Mapping[str, float]
+    ref_logprobs: array[float] = field(default_factory=lambda: array("f"))
 
     @property
     def size(self) -> int:
         """Bytes, nearly."""
         numbers = len(self.tokens) + len(self.masks) + len(self.logprobs) + len(self.advantages)
+        numbers += len(self.ref_logprobs)
         return 500 + 4 * numbers + len(self.messages)
 
     def detail(self, decode: Decode) -> RolloutDetail:
@@ -58,6 +60,7 @@ class PackedRollout:
             messages=tuple(json.loads(self.messages)),
             finish_reason=self.finish_reason,
             parts=dict(self.parts),
+            ref_logprobs=tuple(round(logprob, 6) for logprob in self.ref_logprobs),
         )
 
 
@@ -90,6 +93,7 @@ def _pack_rollout(rollout: Rollout) -> PackedRollout:
         messages=_messages_as_json(rollout.messages),
         finish_reason=bounded_text(rollout.finish_reason, 100),
         parts=dict(rollout.parts),
+        ref_logprobs=_packed("f", rollout.ref_logprobs),
     )
 
 

@@ -19,6 +19,7 @@ from atropos_tui.ledger.events import (
     TrainerStatus,
 )
 from atropos_tui.ledger.outcomes import RunState
+from atropos_tui.monitor.alert_settings import AlertSettings
 from atropos_tui.monitor.alerts import AT_WORK, AlertAges, Evidence, findings
 from atropos_tui.monitor.bounded_text import ERROR_LENGTH, TRACEBACK_LENGTH, bounded_tail, one_line
 from atropos_tui.monitor.handlers import Handlers
@@ -30,13 +31,15 @@ from atropos_tui.monitor.snapshot import (
     QueueSection,
     RecordSection,
     RunSection,
+    ScoresSection,
     SendsSection,
     SkippedSection,
 )
 
 
 class RunModel:
-    def __init__(self) -> None:
+    def __init__(self, alerts: AlertSettings) -> None:
+        self._alerts = alerts
         self._started: RunStarted | None = None
         self._state = RunState.STARTING
         self._waiting_for = ""
@@ -71,6 +74,7 @@ class RunModel:
         now: Instant,
         ledger: LedgerSection,
         queue: QueueSection,
+        scores: ScoresSection,
         skipped: SkippedSection,
         sends: SendsSection,
         inference: InferenceSection,
@@ -93,13 +97,16 @@ class RunModel:
         )
         found = findings(
             Evidence(
+                settings=self._alerts,
                 state=self._state,
                 now=now.at(now.mono),
                 quiet_for=quiet_for,
                 headline=says,
                 loop_held_by=self._loop_held_by,
                 throttle=queue.throttle,
+                group_size=started.group_size if started else 0,
                 ledger=ledger,
+                scores=scores,
                 skipped=skipped,
                 sends=sends,
                 inference=inference,

@@ -6,13 +6,14 @@ import logging
 
 from atropos_tui.ledger import Clock, GroupContent
 from atropos_tui.ledger.events import EventBase, GroupEnqueued, LogLine
+from atropos_tui.monitor.alert_settings import AlertSettings
 from atropos_tui.monitor.collector import Collector
 from atropos_tui.monitor.group_pages import GroupPages
 from atropos_tui.monitor.group_store import GroupStore
 from atropos_tui.monitor.loop_watch import LoopWatch
 from atropos_tui.monitor.model import Model
 from atropos_tui.monitor.run_file.recorder import Recorder
-from atropos_tui.monitor.snapshot import RunSnapshot
+from atropos_tui.monitor.snapshot import ConfigRow, RunSnapshot
 
 logger = logging.getLogger(__name__)
 
@@ -23,13 +24,19 @@ class RunView:
     `recorder` gets all that is drained; its owner starts it.
     """
 
-    def __init__(self, store: GroupStore, clock: Clock | None = None, recorder: Recorder | None = None) -> None:
+    def __init__(
+        self,
+        store: GroupStore,
+        clock: Clock | None = None,
+        recorder: Recorder | None = None,
+        alerts: AlertSettings | None = None,
+    ) -> None:
         self.collector = Collector()
         self.loop_watch = LoopWatch()
         self.groups = GroupPages(store, recorder)
         self._store = store
         self._recorder = recorder
-        self._model = Model()
+        self._model = Model(alerts)
         self._clock = clock or Clock()
 
     def drain(self, most: int = 1_000) -> bool:
@@ -56,6 +63,10 @@ class RunView:
             self._model.note_record(self._recorder.section())
         return self._model.snapshot(self._clock.monotonic(), self._clock.wall())
 
+    def config(self) -> tuple[ConfigRow, ...]:
+        """The merged configuration, with the source of each value."""
+        return self._model.config()
+
     def record_moment(self, *, last: bool = False) -> None:
         """Let the record have this moment, when it is time for one or the run is over."""
         if self._recorder is not None and (last or self._recorder.keyframe_is_due(self._clock.monotonic())):
@@ -70,7 +81,8 @@ class RunView:
         recorder = self._recorder
         if isinstance(taken, GroupContent):
             self._store.keep(taken)
-            self._model.note_content(taken.group_id)
+            self._model.note_content(taken.group_id, (rollout.finish_reason for rollout in taken.rollouts))
+            self._model.look(taken, self._clock.monotonic())
             if recorder is not None:
                 recorder.note_content(taken)
             return

@@ -7,11 +7,14 @@ from array import array
 from collections import deque
 from dataclasses import dataclass
 
+from atropos_tui.ledger import GroupContent
 from atropos_tui.ledger.events import GroupScored, RunStarted
 from atropos_tui.monitor.handlers import Handlers
 from atropos_tui.monitor.histogram import Histogram
+from atropos_tui.monitor.score_parts import ScoreParts
 from atropos_tui.monitor.score_statistics import finite, has_zero_advantage, mean_and_std, score_tolerance
 from atropos_tui.monitor.snapshot import ScoresSection
+from atropos_tui.monitor.token_looks import TokenLookout
 from atropos_tui.monitor.trend import Stretches, Trend
 
 WINDOW_GROUPS = 256
@@ -43,10 +46,18 @@ class ScoresModel:
         self._histogram = Histogram()
         self._trend = Trend()
         self._stretches = Stretches()
+        self._parts = ScoreParts()
+        self._lookout = TokenLookout()
         self._section: ScoresSection | None = ScoresSection()
 
     def handlers(self) -> Handlers:
         return {RunStarted: self._run_started, GroupScored: self._scored}
+
+    def look(self, content: GroupContent, mono: float) -> None:
+        """See what a group's content tells beside its scores: the parts of them, and the look of its tokens."""
+        told_parts, looked = self._parts.take(content), self._lookout.take(content, mono)
+        if told_parts or looked:
+            self._section = None
 
     def section(self) -> ScoresSection:
         if self._section is None:
@@ -92,6 +103,8 @@ class ScoresModel:
 
     def _build(self) -> ScoresSection:
         window = self._window
+        if not window:
+            return ScoresSection(parts=self._parts.section(), looks=self._lookout.section())
         rollouts = sum(group.rollouts for group in window)
         _, between_std = mean_and_std([group.mean for group in window])
         low, high = self._histogram.extent()
@@ -115,4 +128,6 @@ class ScoresModel:
             last20=self._stretches.last,
             completion_tokens=round(math.fsum(group.completion_tokens for group in window) / len(window), 1),
             truncated_share=round(min(1.0, sum(group.truncated for group in window) / rollouts), 4),
+            parts=self._parts.section(),
+            looks=self._lookout.section(),
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from collections.abc import Sequence
 
 from atropos_tui.ledger.events import (
     GroupDelivered,
@@ -20,8 +21,10 @@ from atropos_tui.monitor.instant import Instant
 from atropos_tui.monitor.snapshot import EndedRow, LedgerSection, SendsSection
 from atropos_tui.monitor.windows import RecentAmounts, RecentDurations
 
-# The policy lag is the mean over this many deliveries.
+# A lag is the mean over this many groups.
 LAG_WINDOW = 64
+# Groups that wait at the trajectory API and whose start is remembered.
+MAX_WAITING = 10_000
 
 
 class SendsModel:
@@ -45,6 +48,9 @@ class SendsModel:
         self._trainer_queue = 0
         self._trainer_queue_limit = -1
         self._lags: deque[int] = deque(maxlen=LAG_WINDOW)
+        # The steps at which the groups that wait at the trajectory API were started, in the order of their delivery.
+        self._waiting: deque[int] = deque(maxlen=MAX_WAITING)
+        self._lags_when_taken: deque[int] = deque(maxlen=LAG_WINDOW)
 
     def handlers(self) -> Handlers:
         return {
@@ -60,6 +66,7 @@ class SendsModel:
         """A group ended; a delivered one tells the policy lag. One that started before the step was known doesn't."""
         if row.outcome is Outcome.DELIVERED and self._step_at is not None:
             self._lags.append(max(0, self._step - row.step))
+            self._waiting.append(row.step)
 
     def section(self, now: Instant, ledger: LedgerSection, oldest_in_outbox: float | None) -> SendsSection:
         p50, p95 = self._latencies.percentiles(now.mono)
@@ -86,7 +93,8 @@ class SendsModel:
             batch_size=self._batch_size,
             trainer_queue=self._trainer_queue,
             trainer_queue_limit=self._trainer_queue_limit,
-            policy_lag=round(math.fsum(self._lags) / len(self._lags), 2) if self._lags else 0.0,
+            policy_lag=_mean(self._lags, otherwise=0.0),
+            lag_when_taken=_mean(self._lags_when_taken, otherwise=-1.0),
             send_rate_history=tuple(float(count) for count in self._deliveries.by_second(now.mono)),
         )
 
@@ -100,6 +108,9 @@ class SendsModel:
         self._trainer_queue = event.queue_size
         self._trainer_queue_limit = event.queue_limit
         self._advance(event.step, event.mono)
+        # The trajectory API hands out the oldest first. A batch makes the next step, of the policy of the step before.
+        while len(self._waiting) > event.self_queue_size:
+            self._lags_when_taken.append(max(0, event.step - 1 - self._waiting.popleft()))
 
     def _advance(self, step: int, mono: float) -> None:
         if self._step_at is None or step != self._step:
@@ -128,3 +139,7 @@ class SendsModel:
         self._last_error = one_line(error, ERROR_LENGTH)
         self._last_error_body = bounded_text(body, BODY_LENGTH)
         self._last_error_at = mono
+
+
+def _mean(lags: Sequence[int], otherwise: float) -> float:
+    return round(math.fsum(lags) / len(lags), 2) if lags else otherwise

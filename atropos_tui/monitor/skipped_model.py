@@ -17,13 +17,28 @@ MAX_RECENT = 50
 MAX_REASONS = 64
 
 
+class _Recently:
+    """How many in the last minute and in the last ten."""
+
+    def __init__(self) -> None:
+        self._minute = RecentAmounts(60)
+        self._ten_minutes = RecentAmounts(600)
+
+    def add(self, mono: float) -> None:
+        self._minute.add(mono)
+        self._ten_minutes.add(mono)
+
+    def totals(self, mono: float) -> tuple[int, int]:
+        return self._minute.total(mono), self._ten_minutes.total(mono)
+
+
 class SkippedModel:
     """Requeued groups count nowhere here: their item comes again."""
 
     def __init__(self) -> None:
         self._counts: Counter[tuple[Outcome, str]] = Counter()
-        self._minutes: dict[tuple[Outcome, str], RecentAmounts] = {}
-        self._ended = RecentAmounts()
+        self._recent_counts: dict[tuple[Outcome, str], _Recently] = {}
+        self._ended = _Recently()
         self._splits: Counter[str] = Counter()
         self._tolerance = 0.0
         self._in_a_row = 0
@@ -43,20 +58,23 @@ class SkippedModel:
         if key not in self._counts and len(self._counts) >= MAX_REASONS:
             key = (row.outcome, "other")
         self._counts[key] += 1
-        self._minutes.setdefault(key, RecentAmounts()).add(mono)
+        self._recent_counts.setdefault(key, _Recently()).add(mono)
         if row.split:
             self._splits[row.split] += 1
         self._recent.appendleft(row)
 
     def section(self, now: Instant) -> SkippedSection:
         reasons = tuple(
-            ReasonCount(outcome, reason, count, self._minutes[outcome, reason].total(now.mono))
+            ReasonCount(outcome, reason, count, *self._recent_counts[outcome, reason].totals(now.mono))
             for (outcome, reason), count in self._counts.most_common()
         )
+        ended_last_minute, ended_last_ten_minutes = self._ended.totals(now.mono)
         return SkippedSection(
             total=self._counts.total(),
             last_minute=sum(reason.last_minute for reason in reasons),
-            ended_last_minute=self._ended.total(now.mono),
+            ended_last_minute=ended_last_minute,
+            last_ten_minutes=sum(reason.last_ten_minutes for reason in reasons),
+            ended_last_ten_minutes=ended_last_ten_minutes,
             reasons=reasons,
             all_best=self._splits[ScoreSplit.ALL_BEST],
             all_worst=self._splits[ScoreSplit.ALL_WORST],

@@ -14,12 +14,16 @@ from atropos_tui.ledger.outcomes import Outcome, RunState
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """A hint with its evidence: `name` is stable and short, `text` one sentence with the numbers."""
+    """A hint with its evidence: `name` is stable and short, `text` one sentence with the numbers.
+
+    `group_id` is a group that shows it, -1 where none does.
+    """
 
     name: str
     text: str
     since_at: float
     severe: bool = False
+    group_id: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +112,38 @@ class TrendPoint:
 
 
 @dataclass(frozen=True, slots=True)
+class ScorePart:
+    """A named part of the score: its mean and its deviation within groups over the newest 256 groups that told it.
+
+    `points` are means of equally many groups each, over the whole run, oldest first.
+    """
+
+    name: str
+    groups: int
+    mean: float
+    within_std: float
+    points: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TokenLooks:
+    """What a look at the tokens of the newest `rollouts` showed; -1 stands for no token and no group.
+
+    `repetitive` rollouts go round in circles; in `doubled_end` of them the end-of-turn token stands twice in a row; of
+    `untrained` ones far fewer tokens are trained on than the text of their last message has.
+    """
+
+    rollouts: int = 0
+    repetitive: int = 0
+    repetitive_group: int = -1
+    end_token: int = -1
+    doubled_end: int = 0
+    doubled_end_group: int = -1
+    untrained: int = 0
+    untrained_group: int = -1
+
+
+@dataclass(frozen=True, slots=True)
 class ScoresSection:
     """Scores of the last `window` groups, and the trend over the whole run.
 
@@ -135,16 +171,19 @@ class ScoresSection:
     last20: float | None = None
     completion_tokens: float = 0.0
     truncated_share: float = 0.0
+    parts: tuple[ScorePart, ...] = ()
+    looks: TokenLooks = field(default_factory=TokenLooks)
 
 
 @dataclass(frozen=True, slots=True)
 class ReasonCount:
-    """One reason for which groups did not reach the trainer: in all, and in the last minute."""
+    """One reason for which groups did not reach the trainer: in all, in the last minute and in the last ten."""
 
     outcome: Outcome
     reason: str
     count: int
     last_minute: int
+    last_ten_minutes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +191,7 @@ class EndedRow:
     """One group that ended: a line of the ring of skipped ones, and of the trajectory list.
 
     `scores` and `completion_tokens` have one entry a rollout, at most 64. `step` is the trainer's when it started.
+    `finishes` are the ways in which its replies ended, such as `length` and `stop`.
     """
 
     group_id: int
@@ -167,6 +207,7 @@ class EndedRow:
     weight_version: int | None = None
     has_content: bool = False
     error: str = ""
+    finishes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +221,8 @@ class SkippedSection:
     total: int = 0
     last_minute: int = 0
     ended_last_minute: int = 0
+    last_ten_minutes: int = 0
+    ended_last_ten_minutes: int = 0
     reasons: tuple[ReasonCount, ...] = ()
     all_best: int = 0
     all_worst: int = 0
@@ -192,7 +235,8 @@ class SkippedSection:
 class SendsSection:
     """The way to the trainer. Bytes are totals.
 
-    `policy_lag` is the mean of the trainer's steps from start to delivery of a group; `send_rate_history` the
+    Lags are means, of the newest 64 groups, of the trainer's steps from the start of a group: `policy_lag` until it was
+    delivered, `lag_when_taken` until the trainer took it (-1.0: it has taken none yet). `send_rate_history` has the
     deliveries of each second of the last minute, oldest first.
     """
 
@@ -219,6 +263,7 @@ class SendsSection:
     trainer_queue: int = 0
     trainer_queue_limit: int = -1
     policy_lag: float = 0.0
+    lag_when_taken: float = -1.0
     send_rate_history: tuple[float, ...] = ()
 
 
@@ -253,7 +298,10 @@ class InferenceSection:
 
 @dataclass(frozen=True, slots=True)
 class LogRow:
-    """Log lines that are equal but for numbers, taken together; `text` is one line, that of the newest."""
+    """Log lines that are equal but for numbers, taken together; `text` is one line, that of the newest.
+
+    Of lines that tell of groups that failed, `group_id` and `item` are those of the newest; else -1 and empty.
+    """
 
     level: str
     logger: str
@@ -262,6 +310,8 @@ class LogRow:
     first_at: float
     last_at: float
     traceback: str = ""
+    group_id: int = -1
+    item: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,7 +386,10 @@ SECTIONS = ("run", "ledger", "queue", "scores", "skipped", "sends", "inference",
 
 @dataclass(frozen=True, slots=True)
 class RolloutDetail:
-    """One rollout in full. `pieces` is the text of each token; empty where no tokenizer could decode them."""
+    """One rollout in full. `pieces` is the text of each token; empty where no tokenizer could decode them.
+
+    `ref_logprobs` are those of a reference or teacher, 1.0 where it told none; empty where there is no such model.
+    """
 
     score: float | None
     tokens: tuple[int, ...] = ()
@@ -347,22 +400,56 @@ class RolloutDetail:
     messages: tuple[dict[str, object], ...] = ()
     finish_reason: str = ""
     parts: dict[str, float] = field(default_factory=dict)
+    ref_logprobs: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CallRow:
+    """A request to an inference server for `n` completions, answered `at` (Unix seconds) after `latency` seconds.
+
+    Tokens are summed over the completions. `error` is empty when it succeeded.
+    """
+
+    server: int
+    at: float
+    n: int
+    latency: float
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    finish_reasons: tuple[str, ...] = ()
+    weight_version: int | None = None
+    error: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupDetail:
-    """One group in full: its line, its rollouts, and what broke if something did."""
+    """One group in full: its line, its rollouts, its newest requests, and what broke if something did."""
 
     row: EndedRow
     rollouts: tuple[RolloutDetail, ...] = ()
     error: str = ""
     traceback: str = ""
     body: str = ""
+    calls: tuple[CallRow, ...] = ()
+    earlier_calls: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigRow:
+    """One value of the merged configuration, as one would write it on the command line, and where it is from.
+
+    Secrets are `***`. `source` is `command line`, the name of the `--config` file, `config_init`, `class default`,
+    `the environment's code`, `the trainer`; empty where a record does not tell.
+    """
+
+    name: str
+    value: str
+    source: str
 
 
 @dataclass(frozen=True, slots=True)
 class GroupPage:
-    """Groups that ended, newest first; `older_than` asks for the next page, None at the end."""
+    """Groups that ended, newest first or as asked for; `older_than` asks for the next page, None at the end."""
 
     rows: tuple[EndedRow, ...]
     older_than: int | None

@@ -10,7 +10,7 @@ def significant(value: float, digits: int = 3) -> float:
     """Rounded to significant digits, so that what is shown changes only when a reader could tell."""
     if value == 0 or not math.isfinite(value):
         return 0.0
-    return round(value, digits - 1 - math.floor(math.log10(abs(value))))
+    return float(f"{value:.{digits - 1}e}")
 
 
 class RecentAmounts:

@@ -6,34 +6,64 @@ version differs from what the client said it knows. Infinite and NaN numbers tra
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, get_type_hints
+from typing import get_type_hints
 
-import pydantic_core
-from pydantic import TypeAdapter
-
-from atropos_tui.monitor.snapshot import SECTIONS, GroupDetail, GroupPage, RunSnapshot
+from atropos_tui.monitor.decoding import decoded
+from atropos_tui.monitor.group_query import ALL_GROUPS, GroupQuery
+from atropos_tui.monitor.snapshot import SECTIONS, ConfigRow, GroupDetail, GroupPage, RunSnapshot
 
 _SECTION_TYPES = get_type_hints(RunSnapshot)
-_SECTION_ADAPTERS: Mapping[str, TypeAdapter[Any]] = {name: TypeAdapter(_SECTION_TYPES[name]) for name in SECTIONS}
-_PAGE_ADAPTER = TypeAdapter(GroupPage)
-_DETAIL_ADAPTER = TypeAdapter(GroupDetail)
 
 
 def to_json(value: object) -> bytes:
     """A dataclass (or anything plain) as JSON."""
+    import pydantic_core  # the worker's only: a screen must not wait for it to load
+
     return pydantic_core.to_json(value, inf_nan_mode="strings")
 
 
 def read_page(body: bytes) -> GroupPage:
     """Raises ValueError when the body is no page."""
-    return _PAGE_ADAPTER.validate_json(body)
+    return decoded(GroupPage, json.loads(body))
 
 
 def read_detail(body: bytes) -> GroupDetail:
     """Raises ValueError when the body is no group."""
-    return _DETAIL_ADAPTER.validate_json(body)
+    return decoded(GroupDetail, json.loads(body))
+
+
+def read_config(body: bytes) -> tuple[ConfigRow, ...]:
+    """Raises ValueError when the body is no configuration."""
+    return tuple(decoded(ConfigRow, row) for row in json.loads(body))
+
+
+def query_params(query: GroupQuery) -> dict[str, str]:
+    """The parameters of a request for groups; those that say nothing are left out."""
+    params = {"filter": query.filter, "order": "" if query.by_time else query.order, "but": _numbers(query.but)}
+    if query.only is not None:
+        params["only"] = _numbers(query.only) or "none"
+    return {name: value for name, value in params.items() if value}
+
+
+def read_query(params: Mapping[str, str]) -> GroupQuery:
+    """The contrary. Raises ValueError for what are no numbers."""
+
+    def numbers(name: str) -> tuple[int, ...]:
+        return tuple(map(int, filter(None, params.get(name, "").replace("none", "").split(","))))
+
+    return GroupQuery(
+        filter=params.get("filter", ""),
+        order=params.get("order") or ALL_GROUPS.order,
+        only=numbers("only") if params.get("only") else None,
+        but=numbers("but"),
+    )
+
+
+def _numbers(numbers: Sequence[int]) -> str:
+    return ",".join(map(str, numbers))
 
 
 def parse_known(text: str) -> dict[str, int]:
@@ -78,12 +108,12 @@ class SnapshotMerger:
 
     def merge(self, body: bytes) -> RunSnapshot:
         """The snapshot after these changes. Raises ValueError when the body isn't as described above."""
-        change = pydantic_core.from_json(body)
+        change = json.loads(body)
         try:
             sections = {
-                name: _SECTION_ADAPTERS[name].validate_python(section)
+                name: decoded(_SECTION_TYPES[name], section)
                 for name, section in change["sections"].items()
-                if name in _SECTION_ADAPTERS
+                if name in _SECTION_TYPES
             }
             self.snapshot = replace(
                 self.snapshot,

@@ -32,6 +32,20 @@ class Adam:
         self._mean = {name: np.zeros_like(value) for name, value in parameters.items()}
         self._mean_square = {name: np.zeros_like(value) for name, value in parameters.items()}
 
+    def state(self) -> Parameters:
+        """All that changes with `step` but the parameters, by names that are not theirs."""
+        return {
+            "adam.steps": np.array(self._steps),
+            **{f"adam.mean.{name}": value for name, value in self._mean.items()},
+            **{f"adam.mean_square.{name}": value for name, value in self._mean_square.items()},
+        }
+
+    def restore(self, state: Parameters) -> None:
+        """Take over what `state` gave."""
+        self._steps = int(state["adam.steps"])
+        self._mean = {name: state[f"adam.mean.{name}"] for name in self._mean}
+        self._mean_square = {name: state[f"adam.mean_square.{name}"] for name in self._mean_square}
+
     def step(self, gradients: Parameters) -> float:
         """Move the parameters against the gradients once. Returns the gradients' norm before clipping."""
         norm = math.sqrt(sum(float(np.vdot(gradient, gradient)) for gradient in gradients.values()))

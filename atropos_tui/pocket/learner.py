@@ -14,7 +14,7 @@ from atropos_tui.pocket.adam import Adam
 from atropos_tui.pocket.batches import ScoredGroup, sequences_of, training_batch
 from atropos_tui.pocket.characters import Characters
 from atropos_tui.pocket.grpo import GrpoMetrics, GrpoSettings, loss_and_gradient
-from atropos_tui.pocket.policy import Policy, PolicyShape, initial_parameters
+from atropos_tui.pocket.policy import Parameters, Policy, PolicyShape, initial_parameters
 
 logger = logging.getLogger(__name__)
 
@@ -53,6 +53,16 @@ class Learner:
         norm = self._adam.step(self.policy.backward(gradient, activations))
         mean_score = fmean(score for group in usable for score in group.scores)
         return Update(mean_score, metrics, norm, unusable)
+
+    def state(self) -> Parameters:
+        """Weights and state of the optimiser, by name; the arrays themselves, which `update` changes."""
+        return self.policy.parameters | self._adam.state()
+
+    def restore(self, state: Parameters) -> None:
+        """Go on from what `state` gave."""
+        for name, value in self.policy.parameters.items():
+            value[...] = state[name]
+        self._adam.restore(state)
 
     def _usable(self, fields: dict[str, Any]) -> ScoredGroup | None:
         try:

@@ -62,12 +62,21 @@ class TrajectoryApi(Remote):
     def __init__(self, url: str) -> None:
         super().__init__("trajectory API", url)
 
-    async def register(self, *, batch_size: int, max_token_len: int, step: int, num_steps: int) -> None:
-        """Say what a batch is: `batch_size` counts sequences."""
+    async def register(
+        self,
+        *,
+        batch_size: int,
+        max_token_len: int,
+        step: int,
+        num_steps: int,
+        checkpoint_dir: str = "",
+        checkpoint_interval: int = 0,
+    ) -> None:
+        """Say what a batch is: `batch_size` counts sequences. Environments save theirs in `checkpoint_dir` as well."""
         registration = {
             "wandb_group": "pocket", "wandb_project": "pocket", "batch_size": batch_size,
-            "max_token_len": max_token_len, "checkpoint_dir": "", "save_checkpoint_interval": 0,
-            "starting_step": step, "num_steps": num_steps,
+            "max_token_len": max_token_len, "starting_step": step, "num_steps": num_steps,
+            "checkpoint_dir": checkpoint_dir, "save_checkpoint_interval": checkpoint_interval,
         }  # fmt: skip
         await self._ask("POST", "/register", json=registration)
 

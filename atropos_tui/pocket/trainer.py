@@ -51,20 +51,27 @@ def _refuse(error: UsageError) -> int:
 
 async def _train(arguments: argparse.Namespace) -> None:
     use_one_blas_thread()  # before the imports below load numpy
+    from atropos_tui.pocket.checkpoint import Checkpoint
     from atropos_tui.pocket.learner import Learner
     from atropos_tui.pocket.remote import InferenceServer, TrajectoryApi
     from atropos_tui.pocket.status_file import StatusFile
     from atropos_tui.pocket.training import Trainer
 
     learner = Learner(arguments.seed, arguments.learning_rate)
+    directory = arguments.checkpoint_dir
+    checkpoint = None if directory is None else Checkpoint(directory, arguments.checkpoint_every)
     async with (
         TrajectoryApi(arguments.api) as api,
         InferenceServer(arguments.inference, arguments.weights_dir) as inference,
     ):
-        trainer = Trainer(
-            learner, api, inference, StatusFile(arguments.status_file),
-            batch_size=arguments.batch_size, num_steps=arguments.num_steps,
-        )  # fmt: skip
+        try:
+            trainer = Trainer(
+                learner, api, inference, StatusFile(arguments.status_file),
+                batch_size=arguments.batch_size, num_steps=arguments.num_steps, checkpoint=checkpoint,
+            )  # fmt: skip
+        except UsageError as error:
+            announce_ready(arguments.ready_fd, error=str(error))
+            raise
         training = asyncio.create_task(trainer.run())
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, _stop, trainer, training)
@@ -84,10 +91,17 @@ def _check(arguments: argparse.Namespace) -> None:
     for flag, url in (("--api", arguments.api), ("--inference", arguments.inference)):
         if not _is_http_url(url):
             raise UsageError(f"{flag} {url} is not a URL", "write it as http://HOST:PORT")
-    for flag, number in (("--batch-size", arguments.batch_size), ("--num-steps", arguments.num_steps)):
+    counts = (
+        ("--batch-size", arguments.batch_size), ("--num-steps", arguments.num_steps),
+        ("--checkpoint-every", arguments.checkpoint_every),
+    )  # fmt: skip
+    for flag, number in counts:
         if number < 1:
             raise UsageError(f"{flag} {number} is too small", "give at least 1")
-    directories = (("--status-file", arguments.status_file.parent), ("--weights-dir", arguments.weights_dir))
+    directories = (
+        ("--status-file", arguments.status_file.parent), ("--weights-dir", arguments.weights_dir),
+        ("--checkpoint-dir", arguments.checkpoint_dir),
+    )  # fmt: skip
     for flag, directory in directories:
         if directory is not None and not directory.is_dir():
             raise UsageError(f"{flag}: there is no directory {directory}", "make it first")
@@ -112,6 +126,10 @@ def _parser() -> argparse.ArgumentParser:
         "--status-file", required=True, type=Path, metavar="PATH", help="JSON, replaced after each step"
     )
     parser.add_argument("--weights-dir", type=Path, metavar="DIR", help="hand weights over as a file in this directory")
+    parser.add_argument(
+        "--checkpoint-dir", type=Path, metavar="DIR", help="keep weights and step there, and go on from them"
+    )
+    parser.add_argument("--checkpoint-every", type=int, default=100, metavar="N", help="steps (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="of the first weights (default: %(default)s)")
     parser.add_argument("--batch-size", type=int, default=32, help="sequences of a batch (default: %(default)s)")
     parser.add_argument("--num-steps", type=int, default=1_000_000, help="steps to train (default: %(default)s)")

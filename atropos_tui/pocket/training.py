@@ -9,6 +9,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
+from atropos_tui.pocket.checkpoint import Checkpoint
 from atropos_tui.pocket.learner import Learner
 from atropos_tui.pocket.remote import InferenceServer, NotRegistered, TrajectoryApi, Unreachable
 from atropos_tui.pocket.status_file import StatusFile, TrainerStatus
@@ -37,8 +38,11 @@ class Trainer:
         *,
         batch_size: int,
         num_steps: int,
+        checkpoint: Checkpoint | None = None,
     ) -> None:
-        self.status = TrainerStatus()
+        """Goes on from the checkpoint if there is one. Raises UsageError when it is of another policy."""
+        self.status = TrainerStatus(step=0 if checkpoint is None else checkpoint.restore(learner))
+        self._checkpoint = checkpoint
         self._learner = learner
         self._api = api
         self._inference = inference
@@ -65,6 +69,8 @@ class Trainer:
             pass
         finally:
             self._tell()
+        if self._checkpoint is not None:
+            self._checkpoint.write(self._learner, self.status.step)
 
     async def _train(self, groups: list[dict[str, Any]]) -> None:
         started = time.monotonic()
@@ -78,6 +84,8 @@ class Trainer:
             status.loss, status.entropy = update.metrics.loss, update.metrics.entropy
             status.kl, status.clip_fraction = update.metrics.kl, update.metrics.clip_fraction
         status.training_seconds += time.monotonic() - started
+        if self._checkpoint is not None and self._checkpoint.is_due(status.step):
+            await asyncio.to_thread(self._checkpoint.write, self._learner, status.step)
         await self._push_weights()
 
     async def _next_batch(self) -> list[dict[str, Any]]:
@@ -97,12 +105,15 @@ class Trainer:
         return groups
 
     async def _register(self) -> None:
+        kept = self._checkpoint
         await self._until_there(
             lambda: self._api.register(
                 batch_size=self._batch_size,
                 max_token_len=self._learner.policy.shape.positions,
                 step=self.status.step,
                 num_steps=self._num_steps,
+                checkpoint_dir="" if kept is None else str(kept.directory),
+                checkpoint_interval=0 if kept is None else kept.interval,
             )
         )
 
@@ -133,7 +144,8 @@ class Trainer:
     async def _pause(self, seconds: float) -> None:
         """Raises Stopped when the trainer is told to stop meanwhile."""
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._stopping.wait(), seconds)
+            async with asyncio.timeout(seconds):
+                await self._stopping.wait()
             raise Stopped
 
     def _tell(self) -> None:

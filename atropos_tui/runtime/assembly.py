@@ -10,6 +10,7 @@ import httpx
 
 from atropos_tui.ledger import EventStream
 from atropos_tui.runtime.author_calls import AuthorCalls
+from atropos_tui.runtime.author_threads import AuthorThreads
 from atropos_tui.runtime.control import RunControl
 from atropos_tui.runtime.delivery import Delivery
 from atropos_tui.runtime.evaluation import Evaluations
@@ -37,11 +38,13 @@ class Runtime:
         self.stream = EventStream()
         self.run_id = uuid.uuid4().hex
         self.outbox_path: Path | None = None
+        self.highest_group_before = 0
         # The wire to the trajectory API; None is the network.
         self.transport: httpx.AsyncBaseTransport | None = None
         self.sender: Sender | None = None
         self.report = RunReport(self.stream)
         self.calls = AuthorCalls()
+        self.threads = AuthorThreads()
         self.numbers = GroupNumbers()
         self.wandb = WandbRun()
         self.table = RolloutTable(env)
@@ -53,11 +56,12 @@ class Runtime:
         self.scheduler = Scheduler(self)
         self.control = RunControl(self)
 
-    def attach(self, stream: EventStream, outbox_path: Path | None, run_id: str) -> None:
-        """Before the run begins: who watches, and where finished groups are kept."""
+    def attach(self, stream: EventStream, outbox_path: Path | None, run_id: str, highest_group_before: int = 0) -> None:
+        """Before the run begins: who watches, where finished groups are kept, and which numbers groups had before."""
         self.stream = stream
         self.report = RunReport(stream)
         self.outbox_path = outbox_path
+        self.highest_group_before = highest_group_before
         self.run_id = run_id or self.run_id
 
     @property

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 from atropos_tui.errors import ContractError
-from atropos_tui.ledger.outcomes import RequeueReason
+from atropos_tui.ledger.outcomes import FailReason, RequeueReason
 from atropos_tui.runtime.failures import RolloutTimeout
 
 logger = logging.getLogger(__name__)
@@ -21,7 +21,7 @@ CANCEL_GRACE = 5.0
 class Recalled(Exception):  # noqa: N818  a decision, not an error
     """The runtime cancelled the call on purpose."""
 
-    def __init__(self, reason: RequeueReason) -> None:
+    def __init__(self, reason: RequeueReason | FailReason) -> None:
         self.reason = reason
         super().__init__(reason)
 
@@ -37,7 +37,7 @@ class AuthorCalls:
         function: Callable[..., Awaitable[T]],
         *arguments: Any,
         limit: float | None = None,
-        recalled: asyncio.Future[RequeueReason] | None = None,
+        recalled: asyncio.Future[RequeueReason | FailReason] | None = None,
     ) -> T:
         """The result of the author's coroutine function, within `limit` seconds and unless `recalled` is set first.
 

@@ -8,9 +8,9 @@ import logging
 import time
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from atropos_tui.errors import UsageError
 from atropos_tui.inference import APIServer, APIServerConfig, ReasoningConfig, ServerBaseline, ServerManager
@@ -21,6 +21,7 @@ from atropos_tui.runtime.checkpoints import CheckpointFiles
 from atropos_tui.runtime.collecting import collect_group
 from atropos_tui.runtime.config import BaseEnvConfig, default_config
 from atropos_tui.runtime.control import RunControl
+from atropos_tui.runtime.data_cursor import USUAL_NAMES
 from atropos_tui.runtime.entry_point import run_command_line
 from atropos_tui.runtime.evaluating import evaluate
 from atropos_tui.runtime.evaluation_files import evaluation_record, metrics_table, write_evaluation
@@ -36,6 +37,8 @@ from atropos_tui.runtime.wandb_run import run_name
 
 logger = logging.getLogger(__name__)
 
+T = TypeVar("T")
+
 TIMINGS_KEPT = 10_000
 
 
@@ -49,8 +52,10 @@ class BaseEnv(ABC):
     name: ClassVar[str | None] = None
     env_config_cls: ClassVar[type[BaseEnvConfig]] = BaseEnvConfig
     server_cls: ClassVar[type[APIServer]] = APIServer  # type: ignore[type-abstract]
-    # Attributes that say where `get_next_item` is in the data; checkpoints keep those that are integers.
-    cursor_attributes: ClassVar[tuple[str, ...]] = ("iter",)
+    # Attributes that say where `get_next_item` is in the data, which checkpoints keep: indexes and other plain values,
+    # `random.Random` and numpy's generators, and datasets or loaders with `state_dict`. An author whose names are
+    # others writes `cursor_attributes = ("row", "rng")`.
+    cursor_attributes: ClassVar[tuple[str, ...]] = USUAL_NAMES
 
     def __init__(
         self,
@@ -142,6 +147,14 @@ class BaseEnv(ABC):
 
     async def cleanup(self) -> None:  # noqa: B027  not every environment needs one
         """Called after every attempt at an item, whatever became of it."""
+
+    async def in_thread(self, function: Callable[..., T], *arguments: Any, **keywords: Any) -> T:
+        """The result of a function that blocks, such as a reward: `score = await self.in_thread(run_tests, answer)`.
+
+        The event loop goes on meanwhile, and many such calls run beside each other. Pure Python computes no faster for
+        it; when the rollout times out, the function runs on unseen.
+        """
+        return await self._runtime.threads.run(function, *arguments, **keywords)
 
     # -- serving
 
@@ -358,12 +371,15 @@ class BaseEnv(ABC):
 
     # -- for those who watch
 
-    def attach(self, stream: EventStream, outbox_path: Path | None = None, run_id: str = "") -> None:
+    def attach(
+        self, stream: EventStream, outbox_path: Path | None = None, run_id: str = "", highest_group_before: int = 0
+    ) -> None:
         """Publish to this stream, and keep finished groups in this file until they are delivered (None: in memory).
 
-        A trajectory API of ours gives a `run_id` that it knows its former number back.
+        A trajectory API of ours gives a `run_id` that it knows its former number back. Groups are numbered from above
+        `highest_group_before`, and above those that ever were in the file.
         """
-        self._runtime.attach(stream, outbox_path, run_id)
+        self._runtime.attach(stream, outbox_path, run_id, highest_group_before)
         self.server.attach(stream)
 
     def token_pieces(self, ids: Sequence[int]) -> list[str]:

@@ -23,6 +23,8 @@ from pydantic_settings import BaseSettings, CliSettingsSource, SettingsError
 from atropos_tui.errors import UsageError
 from atropos_tui.inference import APIServerConfig, ServerBaseline, ServerManagerConfig
 from atropos_tui.runtime.config import BaseEnvConfig
+from atropos_tui.runtime.masking import is_secret
+from atropos_tui.runtime.setting_rows import field_sources, server_sections
 
 if TYPE_CHECKING:
     from atropos_tui.runtime.base_env import BaseEnv
@@ -40,24 +42,28 @@ FILE_KEYS = ("env", "openai", "teacher", *SERVER_MANAGER_FLAGS)
 
 @dataclass(frozen=True, slots=True)
 class RunSettings:
-    """The merged configuration of one run. `sources` tells for each `env.FIELD` where its value is from:
-    `flag`, `file`, `mode`, `config_init` or `default`."""
+    """The merged configuration of one run.
+
+    `sources` tells for `env.FIELD`, `openai.FIELD` (`openai[0].FIELD` of several servers) and `slurm` … where the
+    value is from: `flag`, `file`, `mode`, `config_init` or `default`. `file` is the path that `--config` gave.
+    """
 
     env: BaseEnvConfig
     servers: list[APIServerConfig] | ServerBaseline
     manager: ServerManagerConfig
     sources: Mapping[str, str]
     teacher: list[APIServerConfig] | ServerBaseline | None = None
+    file: str = ""
 
     def as_yaml(self) -> str:
-        """A file that `--config` reads back. Keys of servers are left out."""
+        """A file that `--config` reads back. Keys and passwords are left out."""
         servers: Any = {}
         if isinstance(self.servers, list):
             servers = [server.model_dump(mode="json", exclude={"api_key"}) for server in self.servers]
-        return yaml.safe_dump(
-            {"env": self.env.model_dump(mode="json"), "openai": servers, **self.manager.model_dump(mode="json")},
-            sort_keys=False,
-        )
+        secrets = {name for name in type(self.env).model_fields if is_secret(name)}
+        env = self.env.model_dump(mode="json", exclude=secrets)
+        merged = {"env": env, "openai": servers, **self.manager.model_dump(mode="json")}
+        return yaml.safe_dump(merged, sort_keys=False)
 
     def build(self, environment: type[BaseEnv]) -> BaseEnv:
         """An instance of the environment. Raises UsageError when it cannot be made."""
@@ -98,12 +104,21 @@ def parse_settings(
     env = _merged(_merged(defaults, layers["file"]), layers["flag"])
     manager = {name: file[name] for name in SERVER_MANAGER_FLAGS if name in file}
     manager |= {name: flags[name] for name in SERVER_MANAGER_FLAGS if name in flags}
+    sources = field_sources("env.", default_env, layers)
+    sources |= field_sources("", ServerManagerConfig(), {"file": file, "flag": flags})
+    chosen = {}
+    for section, default in (("openai", default_servers), ("teacher", teacher)):
+        if default is not None:
+            given = file.get(section), flags.get(section) or {}
+            chosen[section] = _servers(default, *given)
+            sources |= _server_sources(section, chosen[section], default, *given)
     return RunSettings(
         env=_validated(type(default_env), env, "env"),
-        servers=_servers(default_servers, file.get("openai"), flags.get("openai") or {}),
+        servers=chosen["openai"],
         manager=_validated(ServerManagerConfig, manager, ""),
-        sources=_sources(default_env, layers),
-        teacher=None if teacher is None else _servers(teacher, file.get("teacher"), flags.get("teacher") or {}),
+        sources=sources,
+        teacher=chosen.get("teacher"),
+        file=flags.get("config") or "",
     )
 
 
@@ -273,14 +288,23 @@ def _server_template(default: ServerBaseline | Sequence[APIServerConfig]) -> API
     return default[0] if default else APIServerConfig()
 
 
-def _sources(default: BaseEnvConfig, layers: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
-    """The highest layer that has a field; below all layers, the environment's own default or the class's."""
-    sources = {}
-    for name, field in type(default).model_fields.items():
-        by_class = getattr(default, name, None) == field.get_default(call_default_factory=True)
-        own = "default" if by_class else "config_init"
-        given = [layer for layer, values in layers.items() if name in values]
-        sources[f"env.{name}"] = given[-1] if given else own
+def _server_sources(
+    section: str,
+    servers: Sequence[APIServerConfig] | ServerBaseline,
+    default: ServerBaseline | Sequence[APIServerConfig],
+    file: Any,
+    flags: Mapping[str, Any],
+) -> dict[str, str]:
+    """Where the value of each server's field is from; a list in the file replaces the environment's own servers."""
+    own = [default] if isinstance(default, ServerBaseline) else list(default)
+    entries = file if isinstance(file, list) else [file or {}] * len(own)
+    sources: dict[str, str] = {}
+    for index, (prefix, server) in enumerate(server_sections(section, servers)):
+        replaced = index >= len(own) or (isinstance(file, list) and len(file) > 1)
+        entry = entries[index] if index < len(entries) else {}
+        start = type(server)() if replaced else own[index]
+        below = type(server).model_construct(**start.model_dump())
+        sources |= field_sources(prefix, below, {"file": entry, "flag": flags})
     return sources
 
 

@@ -60,6 +60,11 @@ class BaseEnvConfig(BaseModel):
 
     score_tolerance: float = Field(1e-6, ge=0.0, description="Scores this close to each other count as the same")
     outbox_limit: int = Field(1000, ge=1, description="Finished groups that may wait for the trajectory API")
+    outbox_path: str | None = Field(
+        "auto",
+        description="File where they wait; auto: in the run's directory, or a place of the environment's own under the "
+        "run root; None: in memory, so that a killed process loses them",
+    )
     item_retries: int = Field(
         0, ge=0, description="How often an item is tried again after an inference error or a timeout"
     )

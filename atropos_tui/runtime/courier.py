@@ -13,7 +13,7 @@ from enum import Enum, auto
 
 import httpx
 
-from atropos_tui.inference.http_pool import ConnectionPool
+from atropos_tui.inference.http_pool import ConnectionPool, CookielessClient
 from atropos_tui.ledger import EventStream
 from atropos_tui.ledger.events import GroupDelivered, GroupRefused, GroupSkipped, SendFailed
 from atropos_tui.ledger.outcomes import SkipReason
@@ -37,12 +37,12 @@ def retry_delay(failures: int) -> float:
 
 
 def new_client() -> httpx.AsyncClient:
-    """A client as the courier wants it. Proxies from the environment are not for a trajectory API next door.
+    """A client for the trajectory API. Proxies from the environment are not for one next door.
 
     With httpx's own connections a send needs the interpreter's lock so often that an environment which computes all the
     time halves the rate.
     """
-    return httpx.AsyncClient(transport=ConnectionPool(LONGEST_ANSWER), trust_env=False)
+    return CookielessClient(transport=ConnectionPool(LONGEST_ANSWER), trust_env=False)
 
 
 class Standing(Enum):

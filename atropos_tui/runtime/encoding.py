@@ -8,15 +8,16 @@ is sent follows as a few more bytes of the same stream.
 from __future__ import annotations
 
 import struct
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from isal import isal_zlib
+
 from atropos_tui.runtime.tolerant_json import to_json
 
 MINIMUM_TO_COMPRESS = 1024
-LEVEL = 1  # eight times faster than level 6 on groups, for a tenth more bytes
+LEVEL = 1  # on groups fifty times faster than zlib at level 9, which upstream takes, for a tenth more bytes
 
 _RAW_DEFLATE = -15
 _GZIP_HEADER = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x04\xff"
@@ -47,7 +48,7 @@ class EncodedGroup:
     @property
     def json(self) -> bytes:
         """The whole JSON, without `env_id`."""
-        opened = zlib.decompressobj(_RAW_DEFLATE).decompress(self.opened) if self.gzipped else self.opened
+        opened = isal_zlib.decompressobj(_RAW_DEFLATE).decompress(self.opened) if self.gzipped else self.opened
         return opened + b"}"
 
     @property
@@ -60,22 +61,23 @@ class EncodedGroup:
         rest = b',"env_id":%s}' % (b"null" if env_id is None else str(env_id).encode())
         if not self.gzipped:
             return self.opened + rest
-        deflater = zlib.compressobj(LEVEL, zlib.DEFLATED, _RAW_DEFLATE)
-        end = struct.pack("<II", zlib.crc32(rest, self.crc), (self.length + len(rest)) & 0xFFFFFFFF)
-        return b"".join((_GZIP_HEADER, self.opened, deflater.compress(rest), deflater.flush(), end))
+        end = struct.pack("<II", isal_zlib.crc32(rest, self.crc), (self.length + len(rest)) & 0xFFFFFFFF)
+        # The last block is an uncompressed one, so that our trajectory API can use the others as they are.
+        last = struct.pack("<BHH", 1, len(rest), len(rest) ^ 0xFFFF)
+        return b"".join((_GZIP_HEADER, self.opened, last, rest, end))
 
 
 def encode_group(body: Mapping[str, Any]) -> EncodedGroup:
-    """Encode a group's body. Takes about 10 ms of CPU for 8 × 4,096 tokens: meant for a thread.
+    """Encode a group's body. Takes about 4 ms of CPU for 8 × 4,096 tokens: meant for a thread.
 
     Compressed like upstream's, when it is 1,024 bytes or more and gets smaller.
     """
     text = to_json(body)
     opened = text[:-1]
-    length, crc = len(opened), zlib.crc32(opened)
+    length, crc = len(opened), isal_zlib.crc32(opened)
     if len(text) >= MINIMUM_TO_COMPRESS:
-        deflater = zlib.compressobj(LEVEL, zlib.DEFLATED, _RAW_DEFLATE)
-        deflated = deflater.compress(opened) + deflater.flush(zlib.Z_SYNC_FLUSH)
+        deflater = isal_zlib.compressobj(LEVEL, isal_zlib.DEFLATED, _RAW_DEFLATE)
+        deflated = deflater.compress(opened) + deflater.flush(isal_zlib.Z_SYNC_FLUSH)
         if len(deflated) < length:
             return EncodedGroup(deflated, True, length, crc)
     return EncodedGroup(opened, False, length, crc)

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 from atropos_tui.errors import AtroposError, UsageError
 from atropos_tui.ledger import EventStream
 from atropos_tui.runtime.command_line import RunSettings, help_text, parse_settings
+from atropos_tui.runtime.evaluation_files import metrics_table
+from atropos_tui.runtime.outbox_place import outbox_path
 from atropos_tui.runtime.progress import Progress
 
 if TYPE_CHECKING:
@@ -58,25 +60,38 @@ async def run_mode(environment: type[BaseEnv], arguments: Sequence[str], handle_
     env = settings.build(environment)
     write_config(settings, env, mode)
     progress = Progress(mode, sys.stderr, env.config.total_steps if mode == "process" else None)
-    env.attach(EventStream(progress))
+    env.attach(EventStream(progress), outbox_path(env) if mode == "serve" else None)
     if handle_signals:
         _stop_on_signals(env)
     try:
-        await _work(env, mode)
+        done = await _work(env, mode)
     finally:
         progress.close()
+    if mode == "evaluate":
+        sys.stdout.write(metrics_table(f"{env.name or type(env).__name__}_eval", done or {}, progress.seconds) + "\n")
 
 
 def write_config(settings: RunSettings, env: BaseEnv, mode: str) -> Path | None:
     """The merged configuration beside the results, as a file that `--config` reads back. None without results."""
-    if mode == "evaluate":
-        directory = env.config.data_dir_to_save_evals
-        path = Path(directory) / "evaluate_config.yaml" if directory is not None else None
-    else:
+    text = settings.as_yaml()
+    if mode != "evaluate":
         path = env.jsonl_writer.path.with_suffix(".config.yaml") if env.jsonl_writer is not None else None
+    elif env.config.data_dir_to_save_evals is not None:
+        path = _unwritten(Path(env.config.data_dir_to_save_evals), "evaluate_config", text)
+    else:
+        path = None
     if path is not None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(settings.as_yaml(), encoding="utf-8")
+        path.write_text(text, encoding="utf-8")
+    return path
+
+
+def _unwritten(directory: Path, stem: str, text: str) -> Path:
+    """The first of `STEM.yaml`, `STEM_1.yaml` … that is not there or has this text: results keep what made them."""
+    path, number = directory / f"{stem}.yaml", 0
+    while path.exists() and path.read_text(encoding="utf-8") != text:
+        number += 1
+        path = directory / f"{stem}_{number}.yaml"
     return path
 
 

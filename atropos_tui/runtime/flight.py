@@ -18,7 +18,7 @@ from atropos_tui.ledger.events import (
     GroupStageChanged,
     GroupStarted,
 )
-from atropos_tui.ledger.outcomes import RejectReason, RequeueReason, ScoreSplit, SkipReason, Stage
+from atropos_tui.ledger.outcomes import FailReason, RejectReason, RequeueReason, ScoreSplit, SkipReason, Stage
 from atropos_tui.runtime.failures import describe, fail_reason, traceback_text
 
 ITEM_PREVIEW = 300
@@ -64,7 +64,7 @@ class Flight:
         self.settled = False
         self.written = False
         self.error = ""
-        self.recalled: asyncio.Future[RequeueReason] = asyncio.get_running_loop().create_future()
+        self.recalled: asyncio.Future[RequeueReason | FailReason] = asyncio.get_running_loop().create_future()
         self._stream = stream
         stream.publish(
             GroupStarted,
@@ -81,8 +81,11 @@ class Flight:
         """Whether the environment's code still works on it, so that it can be cancelled without loss."""
         return not (self.claimed or self.settled or self.recalled.done())
 
-    def recall(self, reason: RequeueReason) -> bool:
-        """Ask for the rollouts to be cancelled and the item put back. False when they are done already."""
+    def recall(self, reason: RequeueReason | FailReason) -> bool:
+        """Ask for the rollouts to be cancelled; the item is put back unless the reason is one of failure.
+
+        False when they are done already.
+        """
         if not self.recallable:
             return False
         self.recalled.set_result(reason)
@@ -101,6 +104,10 @@ class Flight:
     def fail(self, error: BaseException) -> None:
         self.error = describe(error)
         self._settle(GroupFailed, reason=fail_reason(error), error=self.error, traceback=traceback_text(error))
+
+    def give_up(self) -> None:
+        """The operator does not want the group. Nothing broke, so there is no `error`."""
+        self._settle(GroupFailed, reason=FailReason.CANCELLED, error="cancelled by the operator")
 
     def requeue(self, reason: RequeueReason) -> None:
         self._settle(GroupRequeued, reason=reason)

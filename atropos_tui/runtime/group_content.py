@@ -15,16 +15,20 @@ from atropos_tui.runtime.group_shapes import GroupBody
 from atropos_tui.runtime.plain_values import plain_float, plain_floats, plain_ints, plain_list
 from atropos_tui.runtime.wire_messages import conversation_of
 
+NOT_TOLD = 1.0
+
 T = TypeVar("T")
 
 
 def checked_content(group: Mapping[str, Any], body: GroupBody, *, group_id: int, item: str) -> GroupContent:
     """The content of a group whose `body` is checked; it shares the body's lists, which nobody changes."""
     count = len(body["tokens"])
-    logprobs, advantages, messages = (
+    logprobs, advantages, messages, reference = (
         body[field] if len(body[field] or ()) == count else [()] * count
-        for field in ("inference_logprobs", "advantages", "messages")
+        for field in ("inference_logprobs", "advantages", "messages", "ref_logprobs")
     )
+    if not body["ref_logprobs"] and body["distill_logprobs"]:
+        reference = list(map(TeacherLogprobs, body["tokens"], body["distill_token_ids"], body["distill_logprobs"]))
     rollouts = tuple(
         Rollout(
             score=body["scores"][index],
@@ -35,10 +39,32 @@ def checked_content(group: Mapping[str, Any], body: GroupBody, *, group_id: int,
             messages=messages[index],
             finish_reason=_finish_reason(group, index),
             parts=_parts(group, index),
+            ref_logprobs=reference[index],
         )
         for index in range(count)
     )
     return GroupContent(group_id, item, rollouts)
+
+
+class TeacherLogprobs(Sequence[float]):
+    """What a teacher that told its likeliest tokens gives to each token of a sequence; 1.0 where it isn't among them.
+
+    Looked up when it is read, which is on the monitor's thread.
+    """
+
+    def __init__(
+        self, tokens: Sequence[int], ids: Sequence[Sequence[int]], logprobs: Sequence[Sequence[float]]
+    ) -> None:
+        self._tokens = tokens
+        self._ids = ids
+        self._logprobs = logprobs
+
+    def __len__(self) -> int:
+        return len(self._tokens)
+
+    def __getitem__(self, index: int) -> float:  # type: ignore[override]  # nobody slices it
+        told = zip(self._ids[index], self._logprobs[index], strict=False)
+        return next((logprob for token, logprob in told if token == self._tokens[index]), NOT_TOLD)
 
 
 def readable_content(group: Mapping[str, Any], *, group_id: int, item: str) -> GroupContent:
@@ -54,6 +80,7 @@ def readable_content(group: Mapping[str, Any], *, group_id: int, item: str) -> G
             messages=_read(conversation_of, _entry(group, "messages", index), ()),
             finish_reason=_finish_reason(group, index),
             parts=_parts(group, index),
+            ref_logprobs=_read(plain_floats, _entry(group, "ref_logprobs", index), ()),
         )
         for index in range(count)
     )

@@ -49,6 +49,10 @@ PRAGMA user_version = {SCHEMA_VERSION};
 _COLUMNS = "group_id, key, item, rollouts, step, wall, attempts, gzipped, length, crc, body"
 
 
+class OutboxInUse(UsageError):  # noqa: N818  what it is
+    """Another process has the file."""
+
+
 class OutboxError(AtroposError):
     """The outbox cannot be written: the disk is full or broken."""
 
@@ -193,6 +197,11 @@ class Outbox:
             (highest,) = self._database.execute("SELECT group_id FROM highest").fetchone()
         return int(highest)
 
+    def note_highest(self, group_id: int) -> None:
+        """Let a later process of the run go on behind this number, though no group of it was ever here."""
+        with self._writing() as database:
+            database.execute("UPDATE highest SET group_id = max(group_id, ?)", (group_id,))
+
     def close(self) -> None:
         with self._lock:
             self._database.close()
@@ -248,7 +257,7 @@ def _open(path: Path | None) -> sqlite3.Connection:
     except sqlite3.OperationalError as error:
         database.close()
         if "locked" in str(error):
-            raise UsageError(f"the outbox {path} is in use by another process", "end that run first") from error
+            raise OutboxInUse(f"the outbox {path} is in use by another process", "end that run first") from error
         raise UsageError(f"cannot open the outbox {path}: {error}", "choose another run directory") from error
     except sqlite3.DatabaseError as error:
         database.close()

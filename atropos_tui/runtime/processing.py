@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from atropos_tui.errors import AtroposError, UsageError
+from atropos_tui.html_page import generate_html
 from atropos_tui.ledger import LedgerCounts, Outcome
 from atropos_tui.runtime.backoff import FailureStreak
 from atropos_tui.runtime.failures import describe
 from atropos_tui.runtime.flight import Flight
-from atropos_tui.runtime.html_page import generate_html
 from atropos_tui.runtime.stopping import Stopped, cancel, unless_stopped
 from atropos_tui.runtime.wandb_run import run_name
 
@@ -53,9 +53,7 @@ class Processing:
         self._running: set[asyncio.Task[None]] = set()
 
     async def run(self) -> Processed:
-        """Raises ProcessingStopped when attempts keep coming to nothing, and what `setup()` raises."""
-        if self._wanted < 1:
-            raise UsageError(f"{self._wanted} groups to process", "set --env.total_steps to the number of groups")
+        """Raises ProcessingStopped when attempts keep coming to nothing."""
         env = self._env
         env.curr_step = 0
         env.config.group_size = env.group_size_to_process
@@ -158,6 +156,8 @@ async def process(runtime: Runtime) -> Processed:
 
 async def _process(runtime: Runtime) -> Processed:
     env = runtime.env
+    if int(env.n_groups_to_process) < 1:
+        raise UsageError(f"{env.n_groups_to_process} groups to process", "set --env.total_steps to their number")
     await runtime.calls.run(env.setup)
     if env.config.use_wandb:
         runtime.wandb.start(

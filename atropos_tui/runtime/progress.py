@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 import time
 from typing import TextIO
@@ -56,10 +57,15 @@ class Progress:
     def keep(self, content: GroupContent) -> None:
         del content
 
+    @property
+    def seconds(self) -> float:
+        """Since the beginning."""
+        return time.monotonic() - self._began
+
     def close(self) -> None:
         """The last figures, and the end of the line."""
         with self._lock:
-            self._tell(time.monotonic() - self._began)
+            self._tell(self.seconds)
             if self._terminal:
                 self._out.write("\n")
                 self._out.flush()
@@ -101,6 +107,8 @@ class Progress:
     def _tell(self, seconds: float) -> None:
         line = self.line(seconds)
         if self._terminal:
+            # A line that wraps could not be renewed.
+            line = line[: shutil.get_terminal_size().columns - 1]
             self._out.write(f"\r{line:<{self._width}}")
             self._width = len(line)
         else:

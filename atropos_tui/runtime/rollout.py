@@ -51,7 +51,7 @@ class RolloutRunner:
                     flight.reject(rejecting_part(self._env))
                 self._retried.pop(id(flight.item), None)
         except Recalled as recall:
-            self._put_back(flight, recall.reason)
+            self._end_recalled(flight, recall.reason)
         except asyncio.CancelledError:
             self._put_back(flight, RequeueReason.SHUTDOWN)
             raise
@@ -92,6 +92,13 @@ class RolloutRunner:
             return await self._calls.run(function, *arguments, limit=left, recalled=flight.recalled)
         except RolloutTimeout:
             raise RolloutTimeout(f"took longer than worker_timeout, {limit:g} s") from None
+
+    def _end_recalled(self, flight: Flight, reason: RequeueReason | FailReason) -> None:
+        if isinstance(reason, RequeueReason):
+            self._put_back(flight, reason)
+        elif not flight.claimed:
+            self._retried.pop(id(flight.item), None)
+            flight.give_up()
 
     def _put_back(self, flight: Flight, reason: RequeueReason) -> None:
         if not flight.claimed:

@@ -10,7 +10,8 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from atropos_tui.ledger.outcomes import RequeueReason, RunState, ThrottleReason
+from atropos_tui.errors import AtroposError
+from atropos_tui.ledger.outcomes import FailReason, RequeueReason, RunState, ThrottleReason
 from atropos_tui.runtime.author_calls import CANCEL_GRACE
 from atropos_tui.runtime.backoff import Backoff, FailureStreak
 from atropos_tui.runtime.config import EvalHandlingEnum
@@ -82,6 +83,20 @@ class Scheduler:
             self.stop_said.set()
         self.wake()
 
+    def recall_one(self, group_id: int, reason: RequeueReason | FailReason) -> None:
+        """Cancel one group, as `Flight.recall`. Raises AtroposError unless the environment's code still works on it."""
+        running = self._env.running_items.get(str(group_id))
+        flight: Flight | None = running["flight"] if running is not None else None
+        if flight is not None and flight.recall(reason):
+            return
+        if flight is None:
+            state = "is not in flight"
+        elif flight.claimed or flight.settled:
+            state = "is finished"
+        else:
+            state = "is being called off already"
+        raise AtroposError(f"group {group_id} {state}", "only a group that is still being made can be called off")
+
     def note_waiting(self, what: str) -> None:
         """Say what the run waits for and where; empty when that has come."""
         self.waiting_for = what
@@ -94,6 +109,11 @@ class Scheduler:
     @property
     def paused(self) -> bool:
         return self._paused
+
+    @property
+    def started(self) -> bool:
+        """Whether groups may be started: setup and registration are done."""
+        return self._started
 
     @property
     def hurried(self) -> bool:

@@ -14,17 +14,18 @@ import asyncio
 import contextlib
 import logging
 import threading
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 
 from atropos_tui.ledger import Clock, EventStream
-from atropos_tui.ledger.events import GroupEnqueued, GroupStarted, SendFailed
+from atropos_tui.ledger.events import GroupEnqueued, GroupSkipped, GroupStarted, SendFailed
+from atropos_tui.ledger.outcomes import SkipReason
 from atropos_tui.runtime.checks import CheckedGroup
 from atropos_tui.runtime.courier import Courier, retry_delay
 from atropos_tui.runtime.encoding import EncodedGroup, encode_group
-from atropos_tui.runtime.outbox import Inherited, Outbox, OutboxError
+from atropos_tui.runtime.outbox import Outbox, OutboxError
 
 logger = logging.getLogger(__name__)
 
@@ -64,6 +65,7 @@ class Sender:
         # Held from the writing of a group until the courier has it, so that no other gets in between.
         self._entering = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._trainer_step: int | None = None
         self._ended: asyncio.Future[None] | None = None
         self._drained: set[asyncio.Event] = set()
         self._courier = Courier(
@@ -90,6 +92,7 @@ class Sender:
 
     def set_trainer_step(self, step: int) -> None:
         """The step that the trainer is at, by which the age of groups is judged."""
+        self._trainer_step = step
         self._courier.set_trainer_step(step)
 
     def wake(self) -> None:
@@ -120,7 +123,7 @@ class Sender:
     async def run(self) -> None:
         """Deliver until `close`, first what an earlier process left. Raises what broke the delivery."""
         self._loop = asyncio.get_running_loop()
-        self._take_over(await self._loop.run_in_executor(self._writers, self._outbox.inherited))
+        await self._loop.run_in_executor(self._writers, self._take_over)
         self._ended = self._loop.create_future()
         threading.Thread(target=self._deliver, name="sender", daemon=True).start()
         try:
@@ -154,8 +157,15 @@ class Sender:
             await asyncio.wait({self._ended}, timeout=CANCEL_GRACE)
         self._writers.shutdown(wait=False)
 
-    def _take_over(self, inherited: Sequence[Inherited]) -> None:
-        """What an earlier process left enters this process's ledger, and is sent before anything else."""
+    def _take_over(self) -> None:
+        """In a thread. What an earlier process left enters this process's ledger, and is sent before anything else.
+
+        Except for what was made at a step that the trainer has not reached: it belongs to another training.
+        """
+        inherited = self._outbox.inherited()
+        if inherited:
+            logger.warning("%d groups that an earlier process left are sent first", len(inherited))
+        to_send = []
         for left in inherited:
             self._stream.publish(
                 GroupStarted, group_id=left.group_id, item=left.item, rollouts=left.rollouts, step=left.step
@@ -163,7 +173,16 @@ class Sender:
             self._stream.publish(
                 GroupEnqueued, group_id=left.group_id, raw_bytes=left.raw_bytes, wire_bytes=left.wire_bytes
             )
-        self._courier.put_first(left.group_id for left in inherited)
+            if self._trainer_step is not None and left.step > self._trainer_step:
+                detail = f"made at step {left.step} of an earlier process, and the trainer is at {self._trainer_step}"
+                self._stream.publish(GroupSkipped, group_id=left.group_id, reason=SkipReason.STALE, detail=detail)
+                try:
+                    self._outbox.mark_stale(left.group_id)
+                except OutboxError as error:
+                    logger.error("%s; the next process will meet group %d again", error, left.group_id)
+            else:
+                to_send.append(left.group_id)
+        self._courier.put_first(to_send)
 
     def _write(self, checked: CheckedGroup, body: EncodedGroup, group_id: int, step: int) -> None:
         """In a thread. The group is announced before the courier can see it, or it might be delivered first."""

@@ -13,6 +13,7 @@ import httpx
 
 from atropos_tui.ledger.events import RunEnded
 from atropos_tui.ledger.outcomes import RunState
+from atropos_tui.runtime.courier import new_client
 from atropos_tui.runtime.failures import RolloutTimeout, describe, traceback_text
 from atropos_tui.runtime.outbox import Outbox
 from atropos_tui.runtime.sender import Sender
@@ -34,7 +35,7 @@ WANDB_SECONDS = 10.0
 async def serve(runtime: Runtime) -> None:
     """Run until the trainer has its steps or the operator stops it. Raises what broke the run, after telling of it."""
     try:
-        async with httpx.AsyncClient(transport=runtime.transport) as http:
+        async with _client(runtime) as http:
             await _Service(runtime, http).run()
     except asyncio.CancelledError:
         _tell_end(runtime, RunState.FINISHED, "cancelled")
@@ -43,6 +44,10 @@ async def serve(runtime: Runtime) -> None:
         _tell_end(runtime, RunState.CRASHED, describe(error), traceback_text(error))
         raise
     _tell_end(runtime, RunState.FINISHED, runtime.scheduler.stopping)
+
+
+def _client(runtime: Runtime) -> httpx.AsyncClient:
+    return new_client() if runtime.transport is None else httpx.AsyncClient(transport=runtime.transport)
 
 
 def _tell_end(runtime: Runtime, state: RunState, why: str, traceback: str = "") -> None:
@@ -62,11 +67,13 @@ class _Service:
             api_url=env.config.rollout_server_url,
             stream=runtime.stream,
             key_prefix=uuid.uuid4().hex,
-            client=httpx.AsyncClient(transport=runtime.transport) if runtime.transport is not None else None,
+            client=_client(runtime),
             max_age_steps=env.config.max_batches_offpolicy,
             on_unknown_env=runtime.trainer.register_again,
         )
-        runtime.numbers.start_at(self._outbox.highest_group_id() + 1)
+        highest = max(self._outbox.highest_group_id(), runtime.highest_group_before)
+        self._outbox.note_highest(highest)
+        runtime.numbers.start_at(highest + 1)
         runtime.delivery.destination = runtime.sender = self._sender
         runtime.trainer.client = self._api = TrajectoryClient(http, env.config.rollout_server_url)
         self._background: list[asyncio.Task[Any]] = []
@@ -75,6 +82,10 @@ class _Service:
         try:
             with contextlib.suppress(Stopped):
                 await unless_stopped(self._runtime.scheduler.stop_said, self._start())
+                if self._outbox.depth():
+                    # What an earlier process left is judged by the trainer's step.
+                    with contextlib.suppress(TrajectoryApiError):
+                        await unless_stopped(self._runtime.scheduler.stop_said, self._env.get_status())
                 self._background = [
                     asyncio.create_task(self._sender.run(), name="sender"),
                     asyncio.create_task(self._runtime.trainer.follow(), name="trainer"),

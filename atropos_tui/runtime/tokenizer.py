@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,6 +11,9 @@ from atropos_tui.errors import UsageError
 from atropos_tui.runtime.failures import describe
 
 REPLACEMENT = "\ufffd"
+
+# Before anybody imports transformers: it would say that there is no PyTorch, and tokenizers are all that is wanted.
+os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")
 
 
 def load_tokenizer(name: str) -> Any:

@@ -58,12 +58,22 @@ class TrainerWatch:
     # -- asking
 
     async def ask_until_there(self, what: str, ask: Any, *arguments: Any) -> dict[str, Any]:
-        """The answer of one request, however long the trajectory API is away. The run says what it waits for."""
+        """The answer of one request, however long the trajectory API is away. The run says what it waits for.
+
+        Raises UsageError when the request is refused in a way that waiting cannot mend, and the run has never been
+        registered. One that was goes on waiting: what it has in flight and in the outbox is worth it, and the server
+        that refuses may not be the one that comes back.
+        """
         backoff = Backoff(first=0.1, ceiling=2.0)
         while True:
             try:
                 answer: dict[str, Any] = await ask(*arguments)
             except TrajectoryApiError as error:
+                if error.final and self._env.env_id is None:
+                    raise UsageError(
+                        f"the trajectory API at {self._env.config.rollout_server_url} refuses: {error.fault}",
+                        "mend what it names, or set --env.rollout_server_url to the right server",
+                    ) from error
                 self._wait_for(f"the trajectory API at {self._env.config.rollout_server_url} ({error.fault})")
                 logger.info("%s: %s", what, error)
                 await asyncio.sleep(backoff.next_wait())

@@ -12,6 +12,8 @@ import httpx
 from atropos_tui.errors import AtroposError
 
 REGISTRATION = ("env_id", "wandb_name", "checkpoint_dir", "starting_step", "checkpoint_interval", "num_steps")
+# What is wrong with the request itself. Not 404, for a proxy answers it while the server behind it still starts.
+FINAL = frozenset({400, 401, 403, 405, 410, 411, 413, 414, 415, 422})
 REQUEST_TIMEOUT = httpx.Timeout(10.0, connect=5.0)
 
 
@@ -19,12 +21,15 @@ class TrajectoryApiError(AtroposError):
     """The trajectory API gave no answer, or none that can be used: try again.
 
     `answered` tells that it said something, `gone` that nobody listens at its address, so that it will be another one
-    that comes back.
+    that comes back. `final` tells that the same request will always get this answer.
     """
 
-    def __init__(self, fault: str, remedy: str = "", *, answered: bool = False, gone: bool = False) -> None:
+    def __init__(
+        self, fault: str, remedy: str = "", *, answered: bool = False, gone: bool = False, final: bool = False
+    ) -> None:
         self.answered = answered
         self.gone = gone
+        self.final = final
         super().__init__(fault, remedy)
 
 
@@ -69,7 +74,7 @@ class TrajectoryClient:
             raise UnknownEnvironment(f"{method} {path}: the environment is not registered")
         if response.is_error:
             told = f"{method} {path}: HTTP {response.status_code} {response.text[:300]}"
-            raise TrajectoryApiError(told, answered=True)
+            raise TrajectoryApiError(told, answered=True, final=response.status_code in FINAL)
         try:
             answer = response.json()
         except ValueError as error:

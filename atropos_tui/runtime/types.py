@@ -16,6 +16,8 @@ class Message(TypedDict, total=False):
     role: Literal["system", "user", "assistant", "tool"]
     content: Content
     reward: float | None
+    name: str
+    tool_calls: list[dict[str, Any]]
 
 
 class ScoredDataItem(TypedDict, total=False):
@@ -23,6 +25,7 @@ class ScoredDataItem(TypedDict, total=False):
 
     Lists have one entry a token. A mask is -100 where the token is not trained on and the token's id elsewhere;
     `inference_logprobs` are exactly 1.0 where the token was not sampled. `distill_*` are [position][top_k].
+    `score_parts`, what the score is made of by name, and `finish_reasons`, a word, are shown and not sent.
     """
 
     tokens: list[int]
@@ -37,6 +40,8 @@ class ScoredDataItem(TypedDict, total=False):
     images: Any
     distill_token_ids: list[list[int]] | None
     distill_logprobs: list[list[float]] | None
+    score_parts: dict[str, float] | None
+    finish_reasons: str | None
 
 
 class ScoredDataGroup(TypedDict, total=False):
@@ -58,6 +63,8 @@ class ScoredDataGroup(TypedDict, total=False):
     images: Any
     distill_token_ids: list[list[list[int]]] | None
     distill_logprobs: list[list[list[float]]] | None
+    score_parts: list[dict[str, float]] | None
+    finish_reasons: list[str] | None
 
 
 Groups: TypeAlias = ScoredDataGroup | list[ScoredDataGroup | None] | None

@@ -1,7 +1,7 @@
 """Deflates accepted groups in the background, so that a long queue is small and a batch needs no compressing.
 
-Deflating costs more than everything else that a group costs here, so it waits for moments without requests that bring
-groups, as long as memory allows.
+Deflating costs about as much as checking does, so it waits for moments without requests that bring groups, as long as
+memory allows.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import time
 
 from atropos_tui.trajectory_api.group import QueuedGroup
 
-# Up to so many bytes wait for a quiet moment; above, they are deflated in a hurry; above the limit senders wait.
+# Up to so many bytes wait for a quiet moment; above, none is waited for; above the limit senders wait.
 PATIENCE_BYTES = 256 * 1024 * 1024
 LIMIT_BYTES = 512 * 1024 * 1024
 # How long after a request it is quiet, in seconds: longer than a sender that sends all the time needs for its next.
@@ -71,7 +71,7 @@ class Deflater:
             while self._must_wait():
                 time.sleep(QUIET_AFTER)
             group, size = waiting
-            deflate(group, hurried=self.waiting_bytes > PATIENCE_BYTES)
+            deflate(group)
             self._done_bytes += size
             freed += size
             if freed > PATIENCE_BYTES // 4 and self._waiting.empty():
@@ -83,11 +83,11 @@ class Deflater:
         return busy and self.waiting_bytes <= PATIENCE_BYTES and not self._closing
 
 
-def deflate(group: QueuedGroup, *, hurried: bool = False) -> None:
+def deflate(group: QueuedGroup) -> None:
     """Replace the group's text by its deflated form, unless it left meanwhile. Safe from any thread."""
     stored = group.stored
     if stored.size and not stored.deflated:
-        deflated = stored.deflate(hurried=hurried)
+        deflated = stored.deflate()
         if group.stored is stored:
             group.stored = deflated
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import zlib
+from isal import isal_zlib
 
 from atropos_tui.trajectory_api.http import too_large
 from atropos_tui.trajectory_api.request_errors import RequestError
 
-_GZIP = zlib.MAX_WBITS | 16
+_GZIP = isal_zlib.MAX_WBITS | 16
 
 
 class InvalidGzipError(RequestError):
@@ -22,10 +22,10 @@ def inflate(body: bytes, limit: int) -> bytes:
     texts: list[bytes] = []
     size = 0
     while body:
-        inflater = zlib.decompressobj(_GZIP)
+        inflater = isal_zlib.decompressobj(_GZIP)
         try:
             text = inflater.decompress(body, limit - size + 1)
-        except zlib.error as error:
+        except isal_zlib.IsalError as error:  # type: ignore[misc]  # an instance, its stub says
             raise InvalidGzipError from error
         size += len(text)
         if size > limit:

@@ -15,6 +15,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor
+from functools import partial
 from typing import TypeAlias
 
 from atropos_tui.trajectory_api.deflating import Deflater, deflate
@@ -23,6 +24,7 @@ from atropos_tui.trajectory_api.http import Request
 from atropos_tui.trajectory_api.inflating import inflate
 from atropos_tui.trajectory_api.journal import KEYS_REMEMBERED, Journal
 from atropos_tui.trajectory_api.request_errors import RequestError
+from atropos_tui.trajectory_api.reusing import split_body
 from atropos_tui.trajectory_api.run import TrainingRun
 from atropos_tui.trajectory_api.wire import Accepted
 
@@ -80,15 +82,12 @@ class Intake:
             return parse(body)
         if gzipped and len(body) <= INLINE_GZIP_BYTES:
             try:
-                return parse(inflate(body, min(INLINE_BYTES, self._body_limit)))
+                return _parsed_gzip(body, min(INLINE_BYTES, self._body_limit), parse)
             except RequestError as error:
                 if error.status != 413:
                     raise
-
-        def in_thread() -> list[ScoredGroup]:
-            return parse(inflate(body, self._body_limit) if gzipped else body)
-
-        return await asyncio.get_running_loop().run_in_executor(self._workers, in_thread)
+        work = partial(_parsed_gzip, body, self._body_limit, parse) if gzipped else partial(parse, body)
+        return await asyncio.get_running_loop().run_in_executor(self._workers, work)
 
     async def _accept_once(self, scored: Sequence[ScoredGroup], key: str) -> list[Accepted]:
         while key in self._busy:
@@ -140,10 +139,17 @@ class Intake:
         return answer
 
     async def _store_small(self, group: QueuedGroup) -> None:
+        if group.stored.deflated:
+            return
         if self._deflater.is_full:
             await asyncio.get_running_loop().run_in_executor(self._workers, deflate, group)
         else:
             self._deflater.submit(group)
+
+
+def _parsed_gzip(body: bytes, limit: int, parse: GroupReader) -> list[ScoredGroup]:
+    split = split_body(body, limit)
+    return parse(inflate(body, limit)) if split is None else [split.keep_blocks(group) for group in parse(split.text)]
 
 
 def _key_of(request: Request) -> str:

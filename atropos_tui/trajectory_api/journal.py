@@ -95,7 +95,7 @@ class Journal:
         for row in self._connection.execute(f"SELECT {columns} FROM groups ORDER BY number"):
             number, env_id, sequences, tokens, scores, received_at, key, queued, text = row
             summary = ScoreSummary(*orjson.loads(scores))
-            stored = StoredJson.plain(text).deflate()
+            stored = StoredJson.unpacked(text).deflate()
             yield QueuedGroup(number, env_id, sequences, tokens, summary, received_at, stored, key), bool(queued)
 
     def keys(self) -> Iterator[str]:
@@ -202,7 +202,7 @@ def _insert_groups(file: sqlite3.Connection, groups: Sequence[QueuedGroup]) -> N
     for group in groups:
         scores = orjson.dumps([group.scores.mean, group.scores.low, group.scores.high, group.scores.spread]).decode()
         about = (group.number, group.env_id, group.sequences, group.tokens, scores, group.received_at, group.key)
-        row = (*about, group.place is Place.QUEUED, group.stored.text())
+        row = (*about, group.place is Place.QUEUED, group.stored.packed())
         file.execute("INSERT INTO groups VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
         if group.key:
             file.execute("INSERT OR REPLACE INTO keys VALUES (?, ?)", (group.key, group.number))
@@ -236,7 +236,8 @@ def _open(path: Path) -> sqlite3.Connection:
         connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=1.0)
         connection.execute("PRAGMA page_size = 16384")
         connection.execute("PRAGMA locking_mode = EXCLUSIVE")
-        connection.execute("PRAGMA journal_mode = WAL")
+        # Against the end of a process a rollback journal is as good as WAL, and writes each group once, not twice.
+        connection.execute("PRAGMA journal_mode = PERSIST")
         connection.execute("PRAGMA synchronous = OFF")
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()

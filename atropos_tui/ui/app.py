@@ -10,56 +10,55 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from rich.console import RenderableType
 from rich.text import Text
 from textual import work
-from textual.app import App, SystemCommand
+from textual.app import SystemCommand
 from textual.binding import BindingType
 from textual.driver import Driver
 from textual.drivers.linux_driver import LinuxDriver
-from textual.notifications import SeverityLevel
+from textual.filter import LineFilter
 from textual.screen import Screen
 
-from atropos_tui.errors import AtroposError, UsageError
-from atropos_tui.ledger.outcomes import ENDED_STATES, RunState
+from atropos_tui.errors import UsageError
+from atropos_tui.ledger.outcomes import ENDED_STATES
+from atropos_tui.monitor.new_alerts import NewAlerts
 from atropos_tui.monitor.snapshot import RunSnapshot
+from atropos_tui.ui.commanding import Asked, CommandingApp
 from atropos_tui.ui.connection import Lost, follow
 from atropos_tui.ui.crash import write_crash_file
 from atropos_tui.ui.dashboard import DashboardScreen
-from atropos_tui.ui.keys import Command, Scope, bindings, commands, shown
+from atropos_tui.ui.glyphs import wants_ascii
+from atropos_tui.ui.header import Header
+from atropos_tui.ui.keys import Command, Scope, bindings, commands, named, shown
 from atropos_tui.ui.moment import Contact, Moment
 from atropos_tui.ui.painting import narrowed
 from atropos_tui.ui.quit import DETACH, Answer, QuitChoice, QuitScreen
 from atropos_tui.ui.run_screen import RunScreen
-from atropos_tui.ui.run_source import RunSource
+from atropos_tui.ui.run_source import NoRun, RecordedSource, RunSource
 from atropos_tui.ui.terminal import GuardedDriver, inside_multiplexer
 from atropos_tui.ui.text_safety import visible
 from atropos_tui.ui.themes import DEFAULT_THEME, PLAIN_THEME, Theme, shipped_themes
 from atropos_tui.ui.user_files import UserFiles
 
+if TYPE_CHECKING:
+    from atropos_tui.monitor.fleet import Fleet, FleetRun
+
 DEFAULT_RATE = 2.0
-_HALTED = frozenset({RunState.PAUSING, RunState.PAUSED})
+OpenRun: TypeAlias = "Callable[[FleetRun], RunSource]"
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """A command that was sent; `word` shows in the header until a snapshot has one of the states."""
-
-    word: str
-    until: frozenset[RunState]
-
-
-class AtroposApp(App[Answer]):
+class AtroposApp(CommandingApp):
     """Returns what the user answered when asked what becomes of the run; None when a signal or hang-up ended it.
 
-    `clock` gives monotonic seconds. `mouse` None means: yes, except inside tmux and screen. An empty `theme` means: the
-    one that fits the terminal. Raises UsageError for an unknown theme.
+    Without a source it begins with the list of `fleet`, whose runs `open_run` opens. `clock` gives monotonic seconds,
+    `wall_clock` Unix seconds. `mouse` None means: yes, except inside tmux and screen. An empty `theme` means: the one
+    that fits the terminal; `ascii_only` None: if the locale is not of UTF-8. Raises UsageError for an unknown theme.
     """
 
     CSS_PATH = Path(__file__).with_name("app.tcss")
@@ -68,9 +67,11 @@ class AtroposApp(App[Answer]):
 
     def __init__(
         self,
-        source: RunSource,
+        source: RunSource | None,
         *,
         title: str = "",
+        fleet: Fleet | None = None,
+        open_run: OpenRun | None = None,
         read_only: bool = False,
         on_quit: tuple[QuitChoice, ...] = (DETACH,),
         theme: str = "",
@@ -78,21 +79,31 @@ class AtroposApp(App[Answer]):
         mouse: bool | None = None,
         rate: float = DEFAULT_RATE,
         clock: Callable[[], float] = time.monotonic,
+        wall_clock: Callable[[], float] = time.time,
+        ascii_only: bool | None = None,
     ) -> None:
         super().__init__(ansi_color=True if "NO_COLOR" in os.environ else None)
         self.run_title = title
         self.read_only = read_only
         self._mouse_wanted = not inside_multiplexer() if mouse is None else mouse
-        self.source = source
+        self.source: RunSource = source or NoRun()
+        self._home = self.source
+        self._home_name = title
+        self.fleet = fleet
+        self._open_run = open_run
         self._on_quit = on_quit
+        self._mouse_is_ours = self._mouse_wanted
         self._rate = rate
         self._clock = clock
+        self.wall_clock = wall_clock
         self._snapshot = RunSnapshot()
         self._arrived_at = clock()
         self._lost: Lost | None = None
         self._asked: Asked | None = None
         self._paint_is_due = False
         self._user_files = user_files or UserFiles()
+        self._ascii = wants_ascii(ascii_only, self._user_files.screen.ascii_only)
+        self._new_alerts = NewAlerts()
         self._looks = shipped_themes() | {look.name: look for look in self._user_files.themes}
         for look in self._looks.values():
             self.register_theme(look.as_textual())
@@ -102,15 +113,17 @@ class AtroposApp(App[Answer]):
 
     @property
     def look(self) -> Theme:
-        """The theme in use."""
-        return self._looks.get(self.theme) or self._looks[DEFAULT_THEME]
+        """The theme in use. Without colours only the terminal's own tells by bold, dim and reverse what is what."""
+        return self._looks.get(PLAIN_THEME if self.no_color else self.theme) or self._looks[DEFAULT_THEME]
 
     @property
     def moment(self) -> Moment:
         """What is to be drawn now. The worker's clock goes on between snapshots, and stands still after the end."""
         run = self._snapshot.run
         now = self._snapshot.taken_at
-        if run.state not in ENDED_STATES and now:
+        timeline = self.recorded.timeline if self.recorded is not None else None
+        stands_still = run.state in ENDED_STATES or (timeline is not None and timeline.stands_still)
+        if now and not stands_still:
             now += self._clock() - self._arrived_at
         contact = Contact.CONNECTED if self._snapshot.taken_at else Contact.CONNECTING
         lost = self._lost or Lost("", 0.0)
@@ -121,7 +134,13 @@ class AtroposApp(App[Answer]):
             lost_because=lost.because,
             retry_in=lost.retry_in,
             asked=self._asked.word if self._asked else "",
+            timeline=timeline,
         )
+
+    @property
+    def recorded(self) -> RecordedSource | None:
+        """The run, where it is a recorded one that can be moved through."""
+        return self.source if isinstance(self.source, RecordedSource) else None
 
     def _fitting_theme(self) -> str:
         """The terminal's own colours where there are at most sixteen of them, or none are wanted."""
@@ -134,7 +153,15 @@ class AtroposApp(App[Answer]):
 
     def get_driver_class(self) -> type[Driver]:
         chosen = super().get_driver_class()
+        if chosen.__name__ == "WebDriver":
+            from atropos_tui.ui.web_driver import WatchedWebDriver
+
+            return WatchedWebDriver
         return GuardedDriver if chosen is LinuxDriver else chosen
+
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        filters = super().get_line_filters()
+        return [*filters, self._ascii] if self._ascii is not None else filters
 
     def _display(self, screen: Screen[Any], renderable: RenderableType | None) -> None:
         super()._display(screen, narrowed(renderable))
@@ -155,17 +182,69 @@ class AtroposApp(App[Answer]):
         self.set_keymap(self._user_files.keymap)
         self.set_interval(1.0, self._paint)
         self._watch_run()
+        if self._user_files.directory is not None:
+            self._watch_themes(self._user_files.directory)
+        if isinstance(self.source, NoRun):
+            self.action_fleet()
+
+    def watch_fleet_run(self, run: FleetRun) -> None:
+        """Show this run from now on, from its dashboard. Raises AtroposError when it cannot be opened."""
+        assert self._open_run is not None
+        source = self._open_run(run)
+        self._leave_run()
+        self.source, self.run_title = source, run.name
+        self._snapshot, self._lost, self._asked = RunSnapshot(), None, None
+        self._new_alerts = NewAlerts()
+        self._watch_run()
+        self._open(None)
+        self.screen.query_one(Header).title = run.name
+        self._paint()
+
+    async def close_opened(self) -> None:
+        """Close the run that was opened from the fleet, if one is; the one given at the start is its owner's."""
+        if self.source is not self._home:
+            await self.source.close()
 
     @work
+    async def _close(self, source: RunSource) -> None:
+        await source.close()
+
+    def _leave_run(self) -> None:
+        if self.source is not self._home:
+            self._close(self.source)
+
+    @work(group="watch", exclusive=True)
     async def _watch_run(self) -> None:
         async for news in follow(self.source, self._rate):
             if isinstance(news, Lost):
                 self._lost = news
             else:
                 self._lost, self._snapshot, self._arrived_at = None, news, self._clock()
+                if self._new_alerts.among(news.run.alerts) and self._user_files.bell:
+                    self.bell()
                 if self._asked and news.run.state in self._asked.until:
                     self._asked = None
             self._paint_soon()
+
+    @work(group="themes")
+    async def _watch_themes(self, directory: Path) -> None:
+        from atropos_tui.ui.theme_watch import LOOK_SECONDS, ThemeWatch
+
+        themes = await asyncio.to_thread(ThemeWatch, directory)
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            for theme in await asyncio.to_thread(themes.changed):
+                if isinstance(theme, Theme):
+                    self._use_theme(theme)
+                else:
+                    self.say(f"{theme}; the colours stay as they were", "error")
+
+    def _use_theme(self, theme: Theme) -> None:
+        """Take a theme in; if it is the one in use, everything is painted anew."""
+        self._looks[theme.name] = theme
+        self.register_theme(theme.as_textual())
+        if theme.name == self.theme:
+            self.mutate_reactive(AtroposApp.theme)
 
     def _paint_soon(self) -> None:
         """However many snapshots arrive before the next paint, only the newest is drawn."""
@@ -175,7 +254,7 @@ class AtroposApp(App[Answer]):
 
     def _paint(self) -> None:
         self._paint_is_due = False
-        if isinstance(self._driver, GuardedDriver) and self._driver.backed_up:
+        if getattr(self._driver, "backed_up", False):
             return  # the terminal is slower than the run; the next tick paints what is newest then
         moment = self.moment
         for screen in self.screen_stack:
@@ -188,18 +267,6 @@ class AtroposApp(App[Answer]):
         stack = self.screen_stack
         return stack[-2] if len(stack) > 1 and stack[-1].is_modal else None
 
-    def action_pause(self) -> None:
-        refusal = "it is paused already" if self._halted else ""
-        self._command(self.source.pause, refusal, Asked("pausing", _HALTED | ENDED_STATES))
-
-    def action_resume(self) -> None:
-        refusal = "" if self._halted else "it is not paused"
-        self._command(self.source.resume, refusal, Asked("resuming", frozenset(RunState) - _HALTED))
-
-    def action_step_group(self) -> None:
-        refusal = "" if self._halted else "a single group can be started while the run is paused: p first"
-        self._command(self.source.step_group, refusal, None)
-
     def action_trajectories(self) -> None:
         self.show_group(None)
 
@@ -208,6 +275,13 @@ class AtroposApp(App[Answer]):
         from atropos_tui.ui.trajectories import TrajectoriesScreen
 
         self._open(TrajectoriesScreen(group_id))
+
+    def show_pane(self, number: int) -> None:
+        """A pane of the dashboard on the whole screen."""
+        self._open(None)
+        dashboard = self.screen
+        assert isinstance(dashboard, DashboardScreen)
+        dashboard.zoom_pane(number)
 
     def action_logs(self) -> None:
         from atropos_tui.ui.logs import LogsScreen
@@ -224,85 +298,87 @@ class AtroposApp(App[Answer]):
 
         self._open(AlertsScreen())
 
+    def action_config(self) -> None:
+        from atropos_tui.ui.config import ConfigScreen
+
+        self._open(ConfigScreen())
+
+    def action_fleet(self) -> None:
+        from atropos_tui.ui.fleet import FleetScreen
+
+        if self.fleet is None:
+            self.say("there are no other runs to show here", "warning")
+        else:
+            self._open(FleetScreen(self.fleet))
+
+    def action_toggle_mouse(self) -> None:
+        """While the terminal has the mouse, it can select and copy text as it is used to."""
+        self._mouse_is_ours = not self._mouse_is_ours
+        if isinstance(self._driver, GuardedDriver):
+            self._driver.take_mouse(self._mouse_is_ours)
+        who = "the screen has the mouse" if self._mouse_is_ours else "the terminal has the mouse, to select text"
+        self.say(f"{who}; {self.keys_of(named('app.mouse'))} changes it")
+
     def action_help(self) -> None:
         from atropos_tui.ui.help import HelpScreen
 
         if isinstance(self.screen, RunScreen):
-            self.push_screen(HelpScreen(self.screen.SCOPES))
+            self.push_screen(HelpScreen(self.screen.scopes))
 
     def action_next_theme(self) -> None:
         names = list(self._looks)
-        self.theme = names[(names.index(self.look.name) + 1) % len(names)]
+        self.theme = names[(names.index(self.theme) + 1) % len(names)]
 
     async def action_back(self) -> None:
         screen = self.screen
-        if isinstance(screen, RunScreen) and not screen.back() and len(self.screen_stack) > 1:
+        if not isinstance(screen, RunScreen) or screen.back():
+            return
+        if len(self.screen_stack) > 1:
             self.pop_screen()
+        elif isinstance(self._home, NoRun):
+            self.action_fleet()
 
     def action_ask_quit(self) -> None:
         if isinstance(self.screen, QuitScreen):
             return
-        name = visible(self._snapshot.run.environment or self.run_title or "the run")
-        self.push_screen(QuitScreen(name, self._on_quit), self._leave)
+        choices = self._on_quit
+        if self.source is self._home:
+            name = self.run_name
+        else:
+            # The answer is about the run that the screen was started with; ending it takes being there.
+            name = self._home_name or "the fleet"
+            choices = tuple(choice for choice in choices if choice.answer == "detach") or choices
+        self.push_screen(QuitScreen(visible(name), choices), self._leave)
+
+    @property
+    def run_name(self) -> str:
+        """What to call the run that is watched."""
+        return visible(self._snapshot.run.environment or self.run_title or "the run")
 
     def keys_of(self, command: Command) -> str:
         """The keys of a command as people write them, the user's own included."""
-        return shown(self._user_files.keymap.get(command.id, command.keys))
+        keys = self._user_files.keymap.get(command.id, command.keys)
+        return shown(keys, ascii_only=self._ascii is not None)
 
     def send_to_terminal(self, sequence: str) -> None:
         """An escape sequence that draws nothing."""
         if self._driver is not None:
             self._driver.write(sequence)
 
-    def say(self, text: str, severity: SeverityLevel = "information") -> None:
-        """A short note at the bottom right. Its text is never read as markup."""
-        self.notify(visible(text), severity=severity, timeout=4, markup=False)
-
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """The palette lists what the key table has for this screen."""
-        scopes = screen.SCOPES if isinstance(screen, RunScreen) else (Scope.EVERYWHERE,)
+        scopes = screen.scopes if isinstance(screen, RunScreen) else (Scope.EVERYWHERE,)
         for command in commands(scopes):
             run = partial(self.run_action, command.action, default_namespace=screen)
             yield SystemCommand(f"{command.label}  ({self.keys_of(command)})", command.help, run)
 
-    @property
-    def _halted(self) -> bool:
-        return self._snapshot.run.state in _HALTED
-
-    def _open(self, screen: RunScreen) -> None:
-        """Screens lie on the dashboard, never on each other, so that escape always leads back to it."""
+    def _open(self, screen: RunScreen | None) -> None:
+        """Screens lie on the dashboard, never on each other, so that escape always leads back to it; None is itself."""
         while len(self.screen_stack) > 1:
             self.pop_screen()
-        self.push_screen(screen)
+        if screen is not None:
+            self.push_screen(screen)
 
     def _leave(self, answer: Answer | None) -> None:
         if answer is not None:
             self.exit(answer)
-
-    def _command(self, send: Callable[[], Awaitable[None]], refusal: str, asked: Asked | None) -> None:
-        """Send a command, or say why it cannot be sent now."""
-        refusal = self._why_disarmed() or refusal
-        if refusal:
-            self.say(refusal, "warning")
-        else:
-            self._send(send, asked)
-
-    def _why_disarmed(self) -> str:
-        if self.read_only:
-            return "read-only: this screen cannot change the run"
-        if self._lost is not None or not self._snapshot.taken_at:
-            return "there is no connection to the run"
-        if self._snapshot.run.state in ENDED_STATES:
-            return "the run has ended"
-        return ""
-
-    @work(group="commands")
-    async def _send(self, send: Callable[[], Awaitable[None]], asked: Asked | None) -> None:
-        self._asked = asked
-        self._paint()
-        try:
-            await send()
-        except (AtroposError, OSError) as error:
-            self._asked = None
-            self._paint()
-            self.say(str(error), "error")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -9,7 +10,9 @@ from textual.binding import BindingType
 from textual.containers import Container
 from textual.geometry import Region
 
-from atropos_tui.ui.keys import Scope, bindings, hint
+from atropos_tui.monitor.snapshot import InFlightRow
+from atropos_tui.ui.footer import Footer
+from atropos_tui.ui.keys import ON_THE_DASHBOARD, Hint, Scope, bindings, hint
 from atropos_tui.ui.panes.inference import InferencePane
 from atropos_tui.ui.panes.pane import Pane
 from atropos_tui.ui.panes.queue import QueuePane
@@ -23,7 +26,7 @@ class DashboardScreen(RunScreen):
     """Zoomed, one pane has the whole middle of the screen."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(Scope.DASHBOARD, Scope.LIST)
-    SCOPES = (Scope.RUN, Scope.DASHBOARD, Scope.LIST, Scope.EVERYWHERE)
+    SCOPES = ON_THE_DASHBOARD
     FOOTER = (
         hint("run.pause"),
         hint("run.resume"),
@@ -35,9 +38,23 @@ class DashboardScreen(RunScreen):
         hint("show.logs"),
         hint("show.evals"),
         hint("show.alerts"),
-        hint("app.theme"),
+        hint("show.fleet"),
+        hint("show.config"),
         hint("app.palette"),
+        hint("app.theme"),
     )
+    ZOOMED_FOOTER: ClassVar[dict[str, Sequence[Hint]]] = {
+        QueuePane.title: (
+            hint("queue.order"),
+            hint("queue.cancel"),
+            hint("queue.requeue"),
+            hint("run.pause_now"),
+            hint("list.down", "list.up", label="move"),
+            hint("show.help"),
+        ),
+        ScoresPane.title: (hint("scores.window"), hint("show.trajectories"), hint("show.evals"), hint("show.help")),
+        SkippedPane.title: (hint("pane.open"), hint("list.down", "list.up", label="move"), hint("show.help")),
+    }
     AUTO_FOCUS = "#rollout-queue"
 
     def compose_middle(self) -> ComposeResult:
@@ -73,6 +90,12 @@ class DashboardScreen(RunScreen):
         if beside:
             min(beside, key=lambda pane: abs(pane.region.center[0] - x) + abs(pane.region.center[1] - y)).focus()
 
+    def zoom_pane(self, number: int) -> None:
+        """This pane on the whole screen, with the focus."""
+        pane = next(pane for pane in self.query(Pane) if pane.number == number)
+        self._zoom(pane)
+        pane.focus()
+
     def action_zoom(self) -> None:
         if self.zoomed:
             self._unzoom()
@@ -81,6 +104,22 @@ class DashboardScreen(RunScreen):
 
     def action_next_window(self) -> None:
         self.query_one(ScoresPane).next_window()
+
+    def action_next_order(self) -> None:
+        self.query_one(QueuePane).next_order()
+
+    def action_cancel_group(self) -> None:
+        self._with_group(self.atropos.ask_to_cancel)
+
+    def action_requeue_group(self) -> None:
+        self._with_group(self.atropos.ask_to_requeue)
+
+    def _with_group(self, ask: Callable[[InFlightRow], None]) -> None:
+        row = self.query_one(QueuePane).group
+        if row is None:
+            self.atropos.say("no group is in flight", "warning")
+        else:
+            ask(row)
 
     def action_open(self) -> None:
         pane = self.pane
@@ -114,9 +153,11 @@ class DashboardScreen(RunScreen):
             other.set_class(other is pane, "-zoomed")
         self.set_class(True, "-zoomed")
         self.set_class(isinstance(pane, InferencePane), "-inference")
+        self.query_one(Footer).show_hints((hint("app.back"), *self.ZOOMED_FOOTER.get(pane.title, self.FOOTER)))
 
     def _unzoom(self) -> None:
         self.remove_class("-zoomed", "-inference")
+        self.query_one(Footer).show_hints(self.FOOTER)
         for pane in self.query(Pane):
             pane.remove_class("-zoomed")
 

@@ -5,8 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from atropos_tui.ui.ink import Ink, Line, Span, dim, faint, join_that_fit
-from atropos_tui.ui.keys import Hint
+from atropos_tui.ui.keys import Hint, hint
 from atropos_tui.ui.widgets.canvas import Canvas
+
+# Beside what else can be done with a recorded run.
+_TIME_HINTS = (
+    hint("time.event_back", "time.event_on", label="event"),
+    hint("time.step_back", "time.step_on", label="step"),
+    hint("time.minute_back", "time.minute_on", label="minute"),
+)
 
 
 class Footer(Canvas):
@@ -17,9 +24,16 @@ class Footer(Canvas):
         self._hints = hints
         self._read_only = read_only
 
+    def show_hints(self, hints: Sequence[Hint]) -> None:
+        self._hints = hints
+        self.redraw()
+
     def draw(self, width: int, height: int) -> list[Line]:
         del height
-        return [Line(" ") + join_that_fit([self._entry(hint) for hint in self._hints], width - 2, "   ")]
+        hints = self._hints
+        if self.atropos.recorded is not None:
+            hints = (*_TIME_HINTS, *(hint for hint in hints if not hint.changes_run))
+        return [Line(" ") + join_that_fit([self._entry(hint) for hint in hints], width - 2, "   ")]
 
     def _entry(self, hint: Hint) -> Line:
         keys = "/".join(self.atropos.keys_of(command).split(" ")[0] for command in hint.commands)

@@ -12,8 +12,9 @@ from atropos_tui.ui.text_safety import visible
 from atropos_tui.ui.widgets.bars import gauge
 
 _STALE_SECONDS = 30.0
+_WAIT_SECONDS = 3.0
 
-_STATES = {
+STATE_GLYPHS = {
     RunState.STARTING: ("◌", Ink.WARN),
     RunState.RUNNING: ("●", Ink.GOOD),
     RunState.PAUSING: ("◐", Ink.WARN),
@@ -42,7 +43,7 @@ class Header(LiveCanvas):
 
     def __init__(self, title: str, *, read_only: bool) -> None:
         super().__init__(id="header")
-        self._title = title
+        self.title = title
         self._read_only = read_only
 
     def draw(self, width: int, height: int) -> list[Line]:
@@ -65,7 +66,7 @@ class Header(LiveCanvas):
         return spread(join_that_fit(parts, width - right.width - 2, "   "), right, width)
 
     def _environment(self, run: RunSection) -> Line:
-        return Line(strong(visible(run.environment or self._title)))
+        return Line(strong(visible(run.environment or self.title)))
 
     def _step(self, run: RunSection, width: int) -> Line:
         if run.total_steps <= 0:
@@ -89,7 +90,7 @@ class Header(LiveCanvas):
     def _right(self, run: RunSection) -> Line:
         parts = []
         if self._read_only:
-            parts.append(Line(dim("read-only")))
+            parts.append(Line(dim("read-only" if self.moment.timeline is None else "recorded")))
         if run.alerts:
             severe = any(alert.severe for alert in run.alerts)
             text = f"! {formatting.plural(len(run.alerts), 'alert')}"
@@ -107,14 +108,40 @@ class Header(LiveCanvas):
         if moment.ended:
             return Line(Span(visible(snapshot.run.why_ended), Ink.BAD if alarmed(moment) else Ink.DIM))
         if snapshot.run.headline:
-            return Line(Span("▸ ", Ink.WARN), visible(snapshot.run.headline))
+            says = Line(Span("▸ ", Ink.WARN), visible(snapshot.run.headline))
+            return _with_age(says, self._for_how_long(snapshot.run), width)
         alert = next(iter(snapshot.run.alerts), None)
         if alert is not None:
             since = formatting.age(moment.since(alert.since_at))
-            return Line(Span("! ", Ink.BAD if alert.severe else Ink.WARN), visible(alert.text), dim(f"  for {since}"))
+            says = Line(Span("! ", Ink.BAD if alert.severe else Ink.WARN), visible(alert.text))
+            return _with_age(says, f"  for {since}", width)
         if has_third:
-            return Line(Span("▸ ", Ink.GOOD), dim("groups flow"))
+            return self._flow(width)
         return equation(snapshot.ledger, width)
+
+    def _for_how_long(self, run: RunSection) -> str:
+        """How long it has been waited for; empty where nobody would ask."""
+        if run.loop_held_by:
+            return f"  for {formatting.duration(run.loop_lag)}"
+        since = self.moment.since(run.last_progress_at)
+        waits = run.state in AT_WORK and run.last_progress_at and since >= _WAIT_SECONDS
+        return f"  for {formatting.age(since)}" if waits else ""
+
+    def _flow(self, width: int) -> Line:
+        """That nothing is waited for, with the rates that show it."""
+        queue, sends = self.moment.snapshot.queue, self.moment.snapshot.sends
+        parts = [Line(Span("▸ ", Ink.GOOD), dim("groups flow"))]
+        parts.append(Line(formatting.rate(queue.groups_per_second), dim(" scored")))
+        parts.append(Line(formatting.rate(sends.delivered_per_second), dim(" delivered")))
+        if sends.trainer_step_at:
+            since = formatting.age(self.moment.since(sends.trainer_step_at))
+            parts.append(Line(dim("trainer's step "), since, dim(" ago")))
+        return join_that_fit(parts, width, " · ")
+
+
+def _with_age(says: Line, age: str, width: int) -> Line:
+    """Where there is too little room, what it says is cut, and the age stays."""
+    return says.fit(min(says.width, max(1, width - len(age)))) + Line(dim(age))
 
 
 def alarmed(moment: Moment) -> bool:
@@ -129,7 +156,7 @@ def state_words(moment: Moment) -> Line:
     if not moment.known:
         return Line(strong("◌ connecting", Ink.WARN))
     state = moment.snapshot.run.state
-    glyph, ink = _STATES[state]
+    glyph, ink = STATE_GLYPHS[state]
     if moment.asked:
         return Line(strong(f"◐ {moment.asked}", Ink.WARN))
     return Line(strong(f"{glyph} {state}", ink))

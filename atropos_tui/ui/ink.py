@@ -154,6 +154,14 @@ def clip(text: str, width: int) -> str:
     return set_cell_size(text, width - 1) + "…"
 
 
+def clip_middle(text: str, width: int) -> str:
+    """At most `width` cells: the beginning and the last seven, with an ellipsis for what is left out between them."""
+    if cell_len(text) <= width or width < 3:
+        return clip(text, width)
+    tail = min(7, (width - 1) // 2)
+    return set_cell_size(text, width - 1 - tail) + "…" + text[len(text) - tail :]
+
+
 def _is_empty(span: Span | str) -> bool:
     return not (span.text if isinstance(span, Span) else span)
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import tomllib
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from atropos_tui.errors import UsageError
-from atropos_tui.ui.keys import COMMANDS, Scope, commands
+from atropos_tui.ui.keys import COMMANDS, ON_THE_DASHBOARD, Scope, commands
 
 
 def load_keymap(path: Path) -> dict[str, str]:
@@ -24,13 +24,14 @@ def load_keymap(path: Path) -> dict[str, str]:
         if not isinstance(keys, str) or not keys.strip():
             raise UsageError(f"keymap {path}: {command_id} needs keys", "for example o, or o,f5 for two")
     keymap = {command_id: keys.replace(" ", "") for command_id, keys in raw.items()}
-    for scope in Scope:
-        _check_for_clashes(scope, keymap, path)
+    for where, scopes in {scope.value: (scope,) for scope in Scope}.items():
+        _check_for_clashes(where, scopes, keymap, path)
+    _check_for_clashes("the dashboard", ON_THE_DASHBOARD, keymap, path)
     return keymap
 
 
-def _check_for_clashes(scope: Scope, keymap: Mapping[str, str], path: Path) -> None:
-    keys = Counter(key for command in commands([scope]) for key in keymap.get(command.id, command.keys).split(","))
+def _check_for_clashes(where: str, scopes: Sequence[Scope], keymap: Mapping[str, str], path: Path) -> None:
+    keys = Counter(key for command in commands(scopes) for key in keymap.get(command.id, command.keys).split(","))
     twice = next((key for key, times in keys.items() if times > 1), None)
     if twice is not None:
-        raise UsageError(f"keymap {path}: {twice!r} has two meanings in {scope.value!r}", "give one of them other keys")
+        raise UsageError(f"keymap {path}: {twice!r} has two meanings in {where!r}", "give one of them other keys")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
 
-from atropos_tui.ui.keys import Scope, bindings, hint
+from atropos_tui.ui.keys import Hint, Scope, bindings, hint
 from atropos_tui.ui.panes.pane import Pane
 from atropos_tui.ui.run_screen import RunScreen
 
@@ -16,8 +17,8 @@ class ListScreen(RunScreen):
     """Subclasses name their pane; the cursor keys move in it."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(Scope.LIST)
-    SCOPES = (Scope.LIST, Scope.EVERYWHERE)
-    FOOTER = (
+    SCOPES: ClassVar[Sequence[Scope]] = (Scope.LIST, Scope.EVERYWHERE)
+    FOOTER: ClassVar[Sequence[Hint]] = (
         hint("app.back"),
         hint("list.down", "list.up", label="move"),
         hint("list.page_down", "list.page_up", label="page"),

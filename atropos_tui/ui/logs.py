@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
+from textual.binding import BindingType
+
 from atropos_tui.monitor.snapshot import LogRow, LogsSection
 from atropos_tui.ui import formatting
-from atropos_tui.ui.ink import Ink, Line, Span, dim, faint
+from atropos_tui.ui.ink import Ink, Line, Span, dim, faint, strong
+from atropos_tui.ui.keys import Scope, bindings, hint
 from atropos_tui.ui.list_screen import ListScreen
 from atropos_tui.ui.panes.pane import Pane
-from atropos_tui.ui.phrases import waiting
+from atropos_tui.ui.phrases import fact, waiting
 from atropos_tui.ui.text_safety import visible, visible_lines
 from atropos_tui.ui.widgets.table import Column, Table
 from atropos_tui.ui.wrapping import wrapped
@@ -19,6 +24,7 @@ _LEVELS = {
     "INFO": ("·", Ink.DIM),
     "DEBUG": ("·", Ink.FAINT),
 }
+_DETAIL_LABEL = 8
 _COLUMNS = (
     Column("", 1),
     Column("last", 4, right=True),
@@ -81,14 +87,46 @@ class LogsPane(Pane):
             Line(Span(visible(row.text), ink if ink is not Ink.DIM else Ink.TEXT)),
         )
 
+    @property
+    def group_id(self) -> int | None:
+        """The group that the line under the cursor tells of."""
+        group_id = self.log_rows[self.cursor].group_id if self.cursor < self.rows else -1
+        return group_id if group_id >= 0 else None
+
     def _details(self, width: int) -> list[Line]:
-        """The selected line in full where it is cut, and its traceback."""
+        """The selected line in full: the root cause first, then which item it was, when, and the traceback."""
         row = self.log_rows[self.cursor]
-        text = [*visible_lines(row.text), *(visible_lines(row.traceback.rstrip()) if row.traceback else [])]
-        if not row.traceback and len(text) == 1 and len(text[0]) < width - 36:
-            return []
-        return [Line(dim(part)) for line in text for part in wrapped(line, width)]
+        _, ink = _LEVELS.get(row.level, ("·", Ink.DIM))
+        ink = Ink.TEXT if ink is Ink.DIM else ink
+        lines = [Line(strong(part, ink)) for part in wrapped(visible(row.text), width)]
+        if row.item:
+            lines.append(fact("item", Line(visible(row.item)), _DETAIL_LABEL).fit(width))
+        times = f"{formatting.plural(row.count, 'time')}, the last {self._ago(row.last_at)} ago"
+        first_time = f", the first {self._ago(row.first_at)} ago" if row.count > 1 else ""
+        lines.append(fact("seen", Line(dim(times + first_time)), _DETAIL_LABEL).fit(width))
+        traceback = visible_lines(row.traceback.rstrip()) if row.traceback else []
+        return lines + [Line(dim(part)) for line in traceback for part in wrapped(line, width)]
+
+    def _ago(self, at: float) -> str:
+        return formatting.age(self.moment.since(at))
 
 
 class LogsScreen(ListScreen):
+    BINDINGS: ClassVar[list[BindingType]] = bindings(Scope.LOGS, Scope.LIST)
+    SCOPES = (Scope.LOGS, Scope.LIST, Scope.EVERYWHERE)
+    FOOTER = (
+        hint("app.back"),
+        hint("logs.open"),
+        hint("list.down", "list.up", label="move"),
+        hint("list.page_down", "list.page_up", label="page"),
+        hint("show.help"),
+        hint("app.quit"),
+    )
     PANE = LogsPane
+
+    def action_open(self) -> None:
+        group_id = self.query_one(LogsPane).group_id
+        if group_id is None:
+            self.atropos.say("this line tells of no group", "warning")
+        else:
+            self.atropos.show_group(group_id)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from atropos_tui.ledger.outcomes import ENDED_STATES, RunState
+from atropos_tui.monitor.recorded.timeline import Timeline
 from atropos_tui.monitor.snapshot import RunSnapshot
 
 # In these states groups are expected to move.
@@ -24,7 +25,8 @@ class Contact(StrEnum):
 class Moment:
     """`now` is on the worker's clock (Unix seconds). `lost_because` and `retry_in` belong to DISCONNECTED.
 
-    `asked` is the command that was sent and whose effect no snapshot shows yet: `pausing`, `resuming` …
+    `asked` is the command that was sent and whose effect no snapshot shows yet: `pausing`, `resuming` … `timeline` is
+    where in a recorded run the snapshot lies, None for a run that is watched while it lives.
     """
 
     snapshot: RunSnapshot = field(default_factory=RunSnapshot)
@@ -33,6 +35,7 @@ class Moment:
     lost_because: str = ""
     retry_in: float = 0.0
     asked: str = ""
+    timeline: Timeline | None = None
 
     @property
     def ended(self) -> bool:

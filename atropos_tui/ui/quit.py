@@ -10,10 +10,8 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.screen import ModalScreen
 
-from atropos_tui.ui.ink import Ink, Line, Span, dim, strong
-from atropos_tui.ui.keys import Scope, bindings, named
-from atropos_tui.ui.widgets.canvas import Canvas
-from atropos_tui.ui.widgets.frame import FRAME_HEIGHT, FRAME_WIDTH, framed
+from atropos_tui.ui.dialog import Choice, Dialog
+from atropos_tui.ui.keys import Scope, bindings
 
 Answer: TypeAlias = Literal["stop", "detach"]
 
@@ -25,8 +23,6 @@ class QuitChoice:
     answer: Answer
     consequence: str
 
-
-_KEY_WIDTH, _WORD_WIDTH = 5, 8
 
 DETACH = QuitChoice("detach", "the run goes on without this screen")
 STOP = QuitChoice("stop", "the run ends; groups in flight return to the backlog")
@@ -43,7 +39,9 @@ class QuitScreen(ModalScreen[Answer | None]):
         self._choices = choices
 
     def compose(self) -> ComposeResult:
-        yield QuitDialog(self._run_name, self._choices)
+        answers = [Choice(f"quit.{choice.answer}", choice.answer, choice.consequence) for choice in self._choices]
+        stay = Choice("quit.stay", "stay", "close this question")
+        yield Dialog(f"Leave {self._run_name}?", (*answers, stay), id="quit-dialog")
 
     def action_answer(self, answer: Answer) -> None:
         if any(choice.answer == answer for choice in self._choices):
@@ -51,28 +49,3 @@ class QuitScreen(ModalScreen[Answer | None]):
 
     def action_stay(self) -> None:
         self.dismiss(None)
-
-
-class QuitDialog(Canvas):
-    def __init__(self, run_name: str, choices: Sequence[QuitChoice]) -> None:
-        super().__init__(id="quit-dialog")
-        self._run_name = run_name
-        self._choices = choices
-        longest = max(len(choice.consequence) for choice in choices)
-        self.styles.height = len(choices) + 1 + 2 + FRAME_HEIGHT
-        self.styles.width = max(_KEY_WIDTH + _WORD_WIDTH + longest, len(run_name) + 10) + FRAME_WIDTH + 4
-
-    def draw(self, width: int, height: int) -> list[Line]:
-        entries = [self._entry(f"quit.{choice.answer}", choice.answer, choice.consequence) for choice in self._choices]
-        entries.append(self._entry("quit.stay", "stay", "close this question"))
-        body = [Line(), *(Line("  ") + entry for entry in entries)]
-        title = Line(strong(f"Leave {self._run_name}?"))
-        return framed(body, width, height, title=title, numbers=Line(), focused=True)
-
-    def _entry(self, command_id: str, word: str, consequence: str) -> Line:
-        key = self.atropos.keys_of(named(command_id)).split(" ")[0]
-        return (
-            Line(Span(key, Ink.ACCENT, bold=True)).fit(_KEY_WIDTH)
-            + Line(strong(word)).fit(_WORD_WIDTH)
-            + Line(dim(consequence))
-        )

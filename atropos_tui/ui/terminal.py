@@ -36,6 +36,17 @@ class GuardedDriver(LinuxDriver):
         """Whether the terminal takes less than it is sent. Writing on would in the end block the event loop."""
         return self._writer_thread is not None and self._writer_thread._queue.qsize() > _MOST_WAITING_WRITES
 
+    def take_mouse(self, ours: bool) -> None:
+        """Ask the terminal to report the mouse, or to stop and use it for selecting text."""
+        if ours:
+            self._mouse = True
+            self._enable_mouse_support()
+            if self._mouse_pixels:  # what was just sent turned back to cells, and the parser would read them as pixels
+                self._enable_mouse_pixels()
+        else:
+            self._disable_mouse_support()
+            self._mouse = False
+
     def run_input_thread(self) -> None:
         """Read until asked to stop or until the terminal is gone, which ends the app."""
         parser = XTermParser(self._debug)

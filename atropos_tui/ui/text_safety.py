@@ -54,11 +54,16 @@ def visible(text: str) -> str:
     """`text` as one line in which every character shows and none is obeyed."""
     if _PLAIN.fullmatch(text):
         return text
+    marks = {character for character in set(text) if unicodedata.category(character) in _MARKS}
+    if not marks:
+        return text.translate(_SHOWN)
     shown: list[str] = []
-    marks = 0
-    for character in text:
-        marks = marks + 1 if unicodedata.category(character) in _MARKS else 0
-        shown.append(_stand_in(character, marks, shown))
+    at = 0
+    # Of the marks that are there: a class of all of them is slow to match.
+    for cluster in re.finditer(f"[^{''.join(marks)}]?[{''.join(marks)}]+", text, re.DOTALL):
+        shown += (text[at : cluster.start()].translate(_SHOWN), _marked(cluster[0]))
+        at = cluster.end()
+    shown.append(text[at:].translate(_SHOWN))
     return "".join(shown)
 
 
@@ -68,6 +73,26 @@ def visible_lines(text: str) -> list[str]:
 
 
 _MARKS = frozenset({"Mn", "Me"})
+
+
+def _marked(cluster: str) -> str:
+    shown: list[str] = []
+    marks = 0
+    for character in cluster:
+        marks = marks + 1 if unicodedata.category(character) in _MARKS else 0
+        shown.append(_stand_in(character, marks, shown))
+    return "".join(shown)
+
+
+class _StandIns(dict[int, str]):
+    """What stands for a character that is no mark, found out once: a text of a megabyte is gone through by C."""
+
+    def __missing__(self, code: int) -> str:
+        shown = self[code] = _stand_in(chr(code), 0, [])
+        return shown
+
+
+_SHOWN = _StandIns()
 
 
 def _stand_in(character: str, marks: int, shown: list[str]) -> str:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import textwrap
 from collections.abc import Iterator, Sequence
+from typing import Literal
 
 from pydantic import ValidationError
 
@@ -15,24 +19,29 @@ from atropos_tui.compat.inspection import TREATED_DIFFERENTLY, Inspection
 from atropos_tui.runtime.loading import split_spec
 
 LOAD_SECONDS = 120.0
-MARKDOWN_HEAD = "| file | class | result | own config fields | servers | needs |\n|---|---|---|---|---|---|\n"
+Form = Literal["text", "markdown", "json"]
+MARKDOWN_COLUMNS = ("file", "class", "result", "own config fields", "servers", "needs", "treated differently")
 
 
-def check_files(files: Sequence[str], *, markdown: bool = False) -> int:
-    """Print what each file is and needs: 0 when all load, 1 when one does not. Raises UsageError for no such file."""
+def check_files(files: Sequence[str], *, form: Form = "text") -> int:
+    """Print what each file is and needs: 0 when all load, 1 when one does not. Raises UsageError for no such file.
+
+    As text, as rows of a Markdown table, or as one JSON object a line.
+    """
     for file in files:
         split_spec(file)
-    inspections = []
-    if markdown:
-        sys.stdout.write(MARKDOWN_HEAD)
+    written = {"text": text_of, "markdown": markdown_row, "json": json_line}[form]
+    loading = 0
+    if form == "markdown":
+        sys.stdout.write(_markdown_row(MARKDOWN_COLUMNS) + _markdown_row(["---"] * len(MARKDOWN_COLUMNS)))
     for file in files:
-        inspections.append(inspection := inspect_in_process(file))
-        sys.stdout.write(markdown_row(inspection) if markdown else "\n".join(lines_of(inspection)) + "\n\n")
+        inspection = inspect_in_process(file)
+        loading += inspection.loads
+        sys.stdout.write(written(inspection))
         sys.stdout.flush()
-    loading = sum(inspection.loads for inspection in inspections)
-    if not markdown:
-        sys.stdout.write(f"{loading} of {len(inspections)} files load\n")
-    return 0 if loading == len(inspections) else 1
+    if form == "text":
+        sys.stdout.write(f"{loading} of {len(files)} files load\n")
+    return 0 if loading == len(files) else 1
 
 
 def inspect_in_process(file: str, seconds: float = LOAD_SECONDS) -> Inspection:
@@ -74,8 +83,22 @@ def lines_of(inspection: Inspection) -> Iterator[str]:
     yield from (f"  {name:<8} {text}" for name, text in rows.items() if text)
 
 
+def text_of(inspection: Inspection) -> str:
+    """One file, as wide as the terminal, and an empty line."""
+    wrapper = textwrap.TextWrapper(
+        shutil.get_terminal_size((120, 24)).columns, subsequent_indent=" " * 11, break_long_words=False,
+        break_on_hyphens=False,
+    )  # fmt: skip
+    return "\n".join(wrapper.fill(line) for line in lines_of(inspection)) + "\n\n"
+
+
+def json_line(inspection: Inspection) -> str:
+    """One file: the fields of Inspection, and `loads`."""
+    return json.dumps({"loads": inspection.loads, **inspection.model_dump(mode="json")}) + "\n"
+
+
 def markdown_row(inspection: Inspection) -> str:
-    """One file, as a row below `MARKDOWN_HEAD`."""
+    """One file, as a row below `MARKDOWN_COLUMNS`."""
     missing = [f"packages {', '.join(inspection.missing_packages)}"] if inspection.missing_packages else []
     cells = [
         f"`{inspection.file}`",
@@ -84,8 +107,9 @@ def markdown_row(inspection: Inspection) -> str:
         ", ".join(inspection.config_fields),
         "; ".join(inspection.servers),
         "; ".join([*missing, *needs(inspection)]),
+        ", ".join(inspection.overrides),
     ]
-    return "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |\n"
+    return _markdown_row(cells)
 
 
 def needs(inspection: Inspection) -> list[str]:
@@ -98,6 +122,10 @@ def needs(inspection: Inspection) -> list[str]:
     if inspection.uses_gpu:
         told.append("a GPU, or a fallback of its own")
     return told
+
+
+def _markdown_row(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |\n"
 
 
 def _config(inspection: Inspection) -> str:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from atropos_tui.errors import UsageError
-from atropos_tui.monitor.run_file.reader import RunFileReader
 from atropos_tui.monitor.run_file.schema import RunFileError
 
 logger = logging.getLogger(__name__)
@@ -62,6 +61,8 @@ class TokenizerOfRun(LazyTokenizer):
 
 def tokenizer_name(run_file: Path) -> str:
     """Empty where no run file can be read."""
+    from atropos_tui.monitor.run_file.reader import RunFileReader
+
     try:
         reader = RunFileReader(run_file)
     except RunFileError:

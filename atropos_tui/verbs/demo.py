@@ -1,55 +1,76 @@
-"""`atropos-tui demo`: a loop that really learns, on the screen or told as JSON."""
+"""`atropos-tui demo`: a loop that really learns, on the screen or told as JSON; one policy, one task or several."""
 
 from __future__ import annotations
 
 import asyncio
 import sys
 import time
-from typing import Any
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
+from typing import Any, TypeAlias
 
 import orjson
 
+from atropos_tui.errors import UsageError
 from atropos_tui.ledger import Outcome
 from atropos_tui.ledger.outcomes import RunState
 from atropos_tui.monitor.client import RunClient
 from atropos_tui.monitor.snapshot import RunSnapshot
 from atropos_tui.verbs.interruption import run_interruptible
 from atropos_tui.verbs.plain import summary_line
-from atropos_tui.verbs.pocket_loop import PocketLoop, pocket_loop
+from atropos_tui.verbs.pocket_loop import TASKS, PocketLoop, pocket_loop
 
 SETTLE_SECONDS = 45.0
 TELL_SECONDS = 5.0
 LOOK_SECONDS = 0.1
 
+Clients: TypeAlias = Mapping[str, RunClient]
+Snapshots: TypeAlias = Mapping[str, RunSnapshot]
 
-def run_demo(*, headless: bool, seconds: float, as_json: bool, seed: int) -> int:
+
+def chosen_tasks(names: str) -> tuple[str, ...]:
+    """The tasks of a list with commas. Raises UsageError for one that is not there, or twice."""
+    tasks = tuple(name.strip() for name in names.split(","))
+    wrong = next((name for name in tasks if name not in TASKS or tasks.count(name) > 1), None)
+    if wrong is not None:
+        fault = f"--envs names {wrong} twice" if wrong in TASKS else f"--envs: there is no pocket task {wrong!r}"
+        raise UsageError(fault, f"choose from {', '.join(TASKS)}")
+    return tasks
+
+
+def run_demo(*, tasks: Sequence[str], headless: bool, seconds: float, as_json: bool, seed: int) -> int:
     """Run the demo to its end; returns the exit status."""
-    return run_interruptible(_headless(seconds, as_json, seed) if headless else _on_screen(seed))
+    return run_interruptible(_headless(tasks, seconds, as_json, seed) if headless else _on_screen(tasks, seed))
 
 
-async def _on_screen(seed: int) -> int:
+async def _on_screen(tasks: Sequence[str], seed: int) -> int:
+    from atropos_tui.monitor.fleet import Fleet
     from atropos_tui.ui.quit import QuitChoice
-    from atropos_tui.verbs.screen import show_run
+    from atropos_tui.verbs.screen import show_run, show_source
 
-    end = QuitChoice("stop", "ends the policy, the trajectory API, the trainer and the environment")
-    async with pocket_loop(seed) as loop:
-        await show_run(loop.socket, title="demo", on_quit=(end,))
+    end = QuitChoice("stop", "ends the policy, the trajectory API, the trainer and all environments")
+    async with pocket_loop(seed, tasks) as loop:
+        if len(tasks) == 1:
+            await show_run(loop.socket, title="demo", on_quit=(end,))
+        else:
+            await show_source(None, title="demo", on_quit=(end,), fleet=Fleet(loop.directory))
     return 0
 
 
-async def _headless(seconds: float, as_json: bool, seed: int) -> int:
-    async with pocket_loop(seed) as loop, RunClient(loop.socket) as client:
-        await _watch(loop, client, seconds, tell=not as_json)
-        snapshot = await _settle(loop, client)
-        result = _result(snapshot, loop.trainer_status(), seconds)
+async def _headless(tasks: Sequence[str], seconds: float, as_json: bool, seed: int) -> int:
+    async with pocket_loop(seed, tasks) as loop, AsyncExitStack() as stack:
+        clients = {task: await stack.enter_async_context(RunClient(loop.socket_of(task))) for task in tasks}
+        await _watch(loop, clients, seconds, tell=not as_json)
+        snapshots = await _settle(loop, clients)
+        result = _result(snapshots, loop.trainer_status(), seconds)
     if as_json:
         sys.stdout.write(orjson.dumps(result, option=orjson.OPT_INDENT_2).decode() + "\n")
     else:
-        sys.stdout.write(summary_line(snapshot) + "\n")
-    return 0 if snapshot.ledger.balanced else 1
+        _tell(snapshots)
+    return 0 if result["ledger_balanced"] else 1
 
 
-async def _watch(loop: PocketLoop, client: RunClient, seconds: float, tell: bool) -> None:
+async def _watch(loop: PocketLoop, clients: Clients, seconds: float, tell: bool) -> None:
     """Let the loop learn for a while. Raises AtroposError when one of its processes dies."""
     ends_at = time.monotonic() + seconds
     tells_at = time.monotonic()
@@ -57,42 +78,73 @@ async def _watch(loop: PocketLoop, client: RunClient, seconds: float, tell: bool
         loop.check_alive()
         if tell and now >= tells_at:
             tells_at = now + TELL_SECONDS
-            sys.stdout.write(summary_line(await client.snapshot()) + "\n")
-            sys.stdout.flush()
+            _tell(await _look(clients))
         await asyncio.sleep(min(1.0, ends_at - now))
 
 
-async def _settle(loop: PocketLoop, client: RunClient) -> RunSnapshot:
+async def _settle(loop: PocketLoop, clients: Clients) -> Snapshots:
     """Pause, and step single groups until the trainer has taken every group that was delivered.
 
     The trainer takes whole batches only, so what is left of the last one must be filled up.
     """
-    await client.pause()
+    await asyncio.gather(*(client.pause() for client in clients.values()))
     deadline = time.monotonic() + SETTLE_SECONDS
     while True:
         loop.check_alive()
-        snapshot = await client.snapshot()
-        quiet = snapshot.run.state is RunState.PAUSED and not snapshot.queue.in_flight and not snapshot.sends.outbox
-        waiting = snapshot.sends.delivered - loop.trainer_status()["groups_received"]
+        snapshots = await _look(clients)
+        quiet = all(map(_is_quiet, snapshots.values()))
+        delivered = sum(snapshot.sends.delivered for snapshot in snapshots.values())
+        waiting = delivered - loop.trainer_status()["groups_received"]
         if (quiet and waiting == 0) or time.monotonic() > deadline:
-            return snapshot
-        batch = snapshot.sends.batch_size // max(1, snapshot.run.group_size)
+            return snapshots
+        task, first = next(iter(snapshots.items()))
+        batch = first.sends.batch_size // max(1, first.run.group_size)
         if quiet and waiting < batch:
             for _ in range(batch - waiting):
-                await client.step_group()
+                await clients[task].step_group()
         await asyncio.sleep(LOOK_SECONDS)
 
 
-def _result(snapshot: RunSnapshot, trainer: dict[str, Any], seconds: float) -> dict[str, Any]:
-    """The JSON object that `--json` prints."""
+def _is_quiet(snapshot: RunSnapshot) -> bool:
+    return snapshot.run.state is RunState.PAUSED and not snapshot.queue.in_flight and not snapshot.sends.outbox
+
+
+async def _look(clients: Clients) -> Snapshots:
+    return dict(zip(clients, await asyncio.gather(*(client.snapshot() for client in clients.values())), strict=True))
+
+
+def _tell(snapshots: Snapshots) -> None:
+    """One line an environment, with its name where there are several."""
+    width = max(map(len, snapshots)) if len(snapshots) > 1 else 0
+    for task, snapshot in snapshots.items():
+        name = f"{task:<{width}} " if width else ""
+        sys.stdout.write(f"{name}{summary_line(snapshot)}\n")
+    sys.stdout.flush()
+
+
+def _result(snapshots: Snapshots, trainer: dict[str, Any], seconds: float) -> dict[str, Any]:
+    """The JSON object that `--json` prints. With several environments each has an object of its own in it."""
+    told = {task: _told(snapshot) for task, snapshot in snapshots.items()}
+    if len(told) == 1:
+        return {"seconds": seconds, **next(iter(told.values())), "trainer": trainer}
+    curves = {task: {**one, "score_curve": _curve(snapshots[task])} for task, one in told.items()}
+    balanced = all(one["ledger_balanced"] for one in told.values())
+    return {"seconds": seconds, "ledger_balanced": balanced, "environments": curves, "trainer": trainer}
+
+
+def _told(snapshot: RunSnapshot) -> dict[str, Any]:
     counts = snapshot.ledger.by_outcome
     return {
-        "seconds": seconds,
         "ledger": {"started": snapshot.ledger.started} | {outcome.value: counts.get(outcome, 0) for outcome in Outcome},
         "ledger_balanced": snapshot.ledger.balanced,
         "score_mean_first20": snapshot.scores.first20,
         "score_mean_best20": snapshot.scores.best20,
         "score_mean_last20": snapshot.scores.last20,
         "skipped_by_reason": snapshot.ledger.by_reason.get(Outcome.SKIPPED, {}),
-        "trainer": trainer,
     }
+
+
+def _curve(snapshot: RunSnapshot) -> list[list[float]]:
+    """Pairs of seconds since the start of the run and mean score, over the whole run."""
+    started = snapshot.run.started_at
+    return [[round(point.at - started, 1), round(point.mean, 4)] for point in snapshot.scores.trend]

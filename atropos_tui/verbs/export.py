@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -23,10 +23,13 @@ from atropos_tui.monitor.recorded.scored_groups import write_group
 from atropos_tui.monitor.run_file.reader import RunFileReader
 from atropos_tui.monitor.snapshot import GroupDetail
 from atropos_tui.verbs.decoding import LazyTokenizer, TokenizerOfRun
+from atropos_tui.verbs.parquet import require_pyarrow, write_parquet
 from atropos_tui.verbs.recordings import RECORDING_HELP, is_recorded_run, recording
 from atropos_tui.verbs.training_data import Choice, dpo_rows, sft_rows
 
-FORMATS = ("jsonl", "html", "sft", "dpo")
+FORMATS = ("jsonl", "html", "sft", "dpo", "parquet")
+# The others may give several rows a group.
+_OF_GROUPS = ("jsonl", "html")
 _MARGIN = {"sft": 0.0, "dpo": 0.5}
 
 _EPILOG = """\
@@ -34,7 +37,8 @@ formats:
   jsonl   one group a line, as atroposlib's data_path_to_save_groups writes it
   html    one page that needs nothing else
   sft     the best sequences of each group, as atroposlib's sft-gen writes them
-  dpo     pairs of a good and a bad sequence, as atroposlib's dpo-gen writes them"""
+  dpo     pairs of a good and a bad sequence, as atroposlib's dpo-gen writes them
+  parquet one row a rollout with all that was recorded of it (needs the extra `parquet`)"""
 
 
 def main(argv: Sequence[str]) -> int:
@@ -65,7 +69,7 @@ def main(argv: Sequence[str]) -> int:
     choice = Choice(args.most_per_group, args.allow_negative_scores, margin)
     export = _Export(recording(args.run), wanted, args.tokenizer)
     written = export.write(args.format, choice, args.output)
-    sys.stderr.write(f"{written} {'groups' if args.format in ('jsonl', 'html') else 'rows'}")
+    sys.stderr.write(f"{written} {'groups' if args.format in _OF_GROUPS else 'rows'}")
     sys.stderr.write(
         f", {export.without_content} groups without contents left out\n" if export.without_content else "\n"
     )
@@ -88,11 +92,15 @@ class _Export:
             self._tokenizer = LazyTokenizer(lambda: tokenizer)
 
     def write(self, kind: str, choice: Choice, output: Path | None) -> int:
-        """How many lines, or groups of a page, were written. Raises UsageError when the file is there already."""
+        """How many lines, rows, or groups of a page were written. Raises UsageError when the file is there already."""
+        if kind == "parquet":
+            require_pyarrow()
         try:
-            with output.open("xb") if output is not None else nullcontext(sys.stdout.buffer) as out:
+            with _opened(output) as out:
                 if kind == "html":
                     return self._write_page(out)
+                if kind == "parquet":
+                    return write_parquet(self._details(), out)
                 return _write_lines(self._rows(kind, choice), out)
         except FileExistsError:
             raise UsageError(f"{output} is there already", "choose another --output") from None
@@ -118,7 +126,7 @@ class _Export:
                 yield group.detail(lambda ids: [])
 
     def _write_page(self, out: BinaryIO) -> int:
-        from atropos_tui.runtime.html_page import generate_html
+        from atropos_tui.html_page import generate_html
 
         with tempfile.TemporaryDirectory(prefix="atropos-tui-export-") as directory:
             lines = Path(directory) / "groups.jsonl"
@@ -128,6 +136,20 @@ class _Export:
                 while chunk := page.read(1 << 20):
                     out.write(chunk)
         return written
+
+
+@contextmanager
+def _opened(output: Path | None) -> Iterator[BinaryIO]:
+    """A new file, which goes again when it could not be written whole; or standard output."""
+    if output is None:
+        yield sys.stdout.buffer
+        return
+    with output.open("xb") as file:
+        try:
+            yield file
+        except BaseException:
+            output.unlink(missing_ok=True)
+            raise
 
 
 def _write_lines(rows: Iterator[dict[str, Any]], out: BinaryIO) -> int:

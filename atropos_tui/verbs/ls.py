@@ -1,4 +1,4 @@
-"""`atropos-tui ls`: all runs under the common root, newest first. Exit status: 0."""
+"""`atropos-tui ls`: the runs of this machine's user, newest first. Exit status: 0; 2 where a named path has none."""
 
 from __future__ import annotations
 
@@ -6,31 +6,61 @@ import asyncio
 import sys
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import orjson
 
 from atropos_tui.arguments import verb_parser
-from atropos_tui.errors import AtroposError
+from atropos_tui.errors import AtroposError, UsageError
 from atropos_tui.monitor.client import RunClient
-from atropos_tui.monitor.discovery import FoundRun, list_runs, run_root
+from atropos_tui.monitor.discovery import FoundRun, find_run, list_runs, run_root
 from atropos_tui.monitor.live_run import last_log_lines
 
 ANSWER_SECONDS = 2.0
 
+_EPILOG = """\
+Without a PATH: the runs in $ATROPOS_TUI_RUNS, or ~/.local/state/atropos-tui/runs, and those that `serve --run-dir`
+has started elsewhere. NAME is what the other verbs take.
+
+states: starting running pausing paused evaluating finishing  the worker answers
+        finished crashed                                      it ended; WHY says how
+        silent                                                it lives and doesn't answer
+        elsewhere                                             it runs on another host
+
+exit status: 0; 2 where a PATH has no run"""
+
 
 def main(argv: Sequence[str]) -> int:
-    parser = verb_parser("ls", "List the runs, newest first, and how they are.")
+    parser = verb_parser("ls", "List the runs, newest first, and how they are.", _EPILOG)
+    parser.add_argument("paths", nargs="*", type=Path, metavar="PATH", help="a run's directory, or one with runs in it")
+    parser.add_argument("--root", type=Path, metavar="DIR", help="list the runs in this directory instead")
     parser.add_argument("--json", action="store_true", help="one JSON array")
     args = parser.parse_args(argv)
-    told = asyncio.run(_tell_all(list_runs()))
+    told = asyncio.run(_tell_all(_wanted(args.paths, args.root)))
     if args.json:
         sys.stdout.write(orjson.dumps(told, option=orjson.OPT_INDENT_2).decode() + "\n")
     elif told:
         sys.stdout.writelines(_table(told))
     else:
-        sys.stdout.write(f"no runs in {run_root()}\n")
+        sys.stdout.write(f"no runs in {args.root or run_root()}\n")
     return 0
+
+
+def _wanted(paths: Sequence[Path], root: Path | None) -> Sequence[FoundRun]:
+    """Raises UsageError for a path that leads to no run."""
+    if not paths:
+        return list_runs(root)
+    runs = {run.run_dir.resolve(): run for path in paths for run in _below(path.expanduser())}
+    return sorted(runs.values(), key=lambda run: run.worker.started_at, reverse=True)
+
+
+def _below(path: Path) -> Sequence[FoundRun]:
+    run = find_run(path)
+    runs = list_runs(path) if run is None else [run]
+    if not runs:
+        raise UsageError(f"there is no run in {path}", "name a run's directory, or one with runs in it")
+    return runs
 
 
 async def _tell_all(runs: Sequence[FoundRun]) -> list[dict[str, Any]]:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from atropos_tui.arguments import verb_parser
-from atropos_tui.monitor.recorded.jsonl_run import JsonlRun
-from atropos_tui.monitor.recorded.recorded_run import RecordedRun
 from atropos_tui.verbs.decoding import LazyTokenizer, TokenizerOfRun
 from atropos_tui.verbs.interruption import run_interruptible
 from atropos_tui.verbs.printing import add_printing_flags, print_run
 from atropos_tui.verbs.recordings import RECORDING_HELP, is_recorded_run, recording, writer_is_alive
 from atropos_tui.verbs.screen_flags import ScreenOptions, add_screen_flags, screen_options
+
+if TYPE_CHECKING:
+    from atropos_tui.monitor.recorded.jsonl_run import JsonlRun
+    from atropos_tui.monitor.recorded.recorded_run import RecordedRun
 
 
 def main(argv: Sequence[str]) -> int:
@@ -43,5 +46,9 @@ async def _show(path: Path, tokenizer: str, options: ScreenOptions) -> int:
 def source_of(path: Path, tokenizer: str = "") -> RecordedRun | JsonlRun:
     """The file as a run to watch. Raises RunFileError or UsageError."""
     if is_recorded_run(path):
+        from atropos_tui.monitor.recorded.recorded_run import RecordedRun
+
         return RecordedRun(path, TokenizerOfRun(path, tokenizer), writer_is_alive(path))
+    from atropos_tui.monitor.recorded.jsonl_run import JsonlRun
+
     return JsonlRun(path, LazyTokenizer(lambda: tokenizer))

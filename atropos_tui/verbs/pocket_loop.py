@@ -1,11 +1,11 @@
-"""The four processes of the demo: policy server, trajectory API, trainer and environment worker."""
+"""The processes of the demo: policy server, trajectory API, trainer, and a worker for each environment."""
 
 from __future__ import annotations
 
 import asyncio
 import sys
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -19,43 +19,55 @@ from atropos_tui.shipped import shipped_directory
 READY_SECONDS = 120.0
 RECORD_LIMIT = "1G"  # nothing of a demo is kept, but it may go on for days
 
+# The pocket tasks, and the letter at the end of the prompt by which one policy tells several of them apart.
+TASKS = {"reverse": "r", "sort": "s", "shift": "t"}
+
 
 class PocketLoop:
-    """Policy server, trajectory API, trainer and worker, each on a free port of loopback."""
+    """Policy server, trajectory API and trainer, each on a free port of loopback, and a worker for each task."""
 
-    def __init__(self, directory: Path, seed: int) -> None:
-        self._directory = directory
+    def __init__(self, directory: Path, seed: int, tasks: Sequence[str]) -> None:
+        self.directory = directory
+        self.tasks = tuple(tasks)
         self._seed = seed
         self._children: dict[str, ChildProcess] = {}
 
     async def start(self) -> None:
-        """Start all four; returns when the worker answers. Raises UsageError or StartError."""
+        """Start all; returns when the workers answer. Raises UsageError or StartError."""
         self._launch("policy", "atropos_tui.pocket.server", "--port", "0", "--seed", str(self._seed))
         self._launch("api", "atropos_tui.trajectory_api", "--port", "0", "--no-journal")
         policy, api = await asyncio.gather(self._url("policy"), self._url("api"))
         self._launch(
             "trainer", "atropos_tui.pocket.trainer", "--api", api, "--inference", policy, "--seed", str(self._seed),
-            "--status-file", str(self._trainer_status_file), "--weights-dir", str(self._directory),
+            "--status-file", str(self._trainer_status_file), "--weights-dir", str(self.directory),
         )  # fmt: skip
+        for task in self.tasks:
+            self._launch_worker(task, api, policy)
+        await asyncio.gather(*(self._ready(task) for task in self.tasks))
+
+    def _launch_worker(self, task: str, api: str, policy: str) -> None:
+        several = len(self.tasks) > 1
+        instruction = ["--env.instruction", "{text}" + TASKS[task]] if several else []
         self._launch(
-            "worker", "atropos_tui.worker", "--run-dir", str(self._directory), "--run-id", "demo",
-            "--record-limit", RECORD_LIMIT, "--",
-            str(shipped_directory("envs") / "reverse.py"),
-            "--env.rollout_server_url", api, "--openai.base_url", f"{policy}/v1",
+            task, "atropos_tui.worker", "--run-dir", str(self.directory / task),
+            "--run-id", f"demo-{task}" if several else "demo", "--record-limit", RECORD_LIMIT, "--",
+            str(shipped_directory("envs") / f"{task}.py"),
+            "--env.rollout_server_url", api, "--openai.base_url", f"{policy}/v1", *instruction,
         )  # fmt: skip
-        await asyncio.to_thread(self._children["worker"].wait_ready, READY_SECONDS)
 
     async def end(self) -> None:
-        """End every process, the worker first so that it can say goodbye to the others."""
-        worker = self._children.pop("worker", None)
-        if worker is not None:
-            await asyncio.to_thread(worker.terminate)
-        await asyncio.gather(*(asyncio.to_thread(child.terminate) for child in self._children.values()))
+        """End every process, the workers first so that they can say goodbye to the others."""
+        workers = [self._children.pop(task) for task in self.tasks if task in self._children]
+        for children in (workers, self._children.values()):
+            await asyncio.gather(*(asyncio.to_thread(child.terminate) for child in children))
 
     @property
     def socket(self) -> str:
-        """Where the worker's control API answers."""
-        return str(self._children["worker"].ready["socket"])
+        """Where the control API of the first worker answers."""
+        return self.socket_of(self.tasks[0])
+
+    def socket_of(self, task: str) -> str:
+        return str(self._children[task].ready["socket"])
 
     def trainer_status(self) -> dict[str, Any]:
         """What the trainer says of itself; zeros before it has said anything."""
@@ -74,22 +86,24 @@ class PocketLoop:
 
     @property
     def _trainer_status_file(self) -> Path:
-        return self._directory / "trainer.json"
+        return self.directory / "trainer.json"
 
     def _launch(self, name: str, module: str, *arguments: str) -> None:
         command = [sys.executable, "-m", module]
-        self._children[name] = launch(command, arguments, log_path=self._directory / f"{name}.log")
+        self._children[name] = launch(command, arguments, log_path=self.directory / f"{name}.log")
+
+    async def _ready(self, name: str) -> Mapping[str, Any]:
+        return await asyncio.to_thread(self._children[name].wait_ready, READY_SECONDS)
 
     async def _url(self, name: str) -> str:
-        ready = await asyncio.to_thread(self._children[name].wait_ready, READY_SECONDS)
-        return str(ready["url"])
+        return str((await self._ready(name))["url"])
 
 
 @asynccontextmanager
-async def pocket_loop(seed: int) -> AsyncIterator[PocketLoop]:
+async def pocket_loop(seed: int, tasks: Sequence[str] = ("reverse",)) -> AsyncIterator[PocketLoop]:
     """A running loop in a directory of its own; nothing of it is left behind."""
     with tempfile.TemporaryDirectory(prefix="atropos-tui-demo-") as directory:
-        loop = PocketLoop(Path(directory), seed)
+        loop = PocketLoop(Path(directory), seed, tasks)
         try:
             await loop.start()
             yield loop

@@ -12,8 +12,6 @@ from dataclasses import asdict
 from enum import StrEnum
 from typing import Protocol
 
-import pydantic_core
-
 from atropos_tui.ledger.outcomes import ENDED_STATES
 from atropos_tui.monitor.snapshot import SECTIONS, RunSnapshot
 from atropos_tui.verbs.plain import summary_line
@@ -67,6 +65,8 @@ async def print_run(source: Streaming, how: Printed) -> int:
 
 def as_json(snapshot: RunSnapshot, **also: object) -> str:
     """Every section of the snapshot by name; numbers that JSON has no form for are null."""
+    import pydantic_core  # the screen must not wait for it to load
+
     told = {**also, "seq": snapshot.seq, "taken_at": snapshot.taken_at}
     told |= {name: asdict(getattr(snapshot, name)) for name in SECTIONS}
     return pydantic_core.to_json(told, indent=1, inf_nan_mode="null").decode() + "\n"

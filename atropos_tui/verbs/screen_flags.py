@@ -6,15 +6,21 @@ import argparse
 from dataclasses import dataclass
 
 RATES = (0.1, 30.0)
+# The environment variable that the screen itself reads (`ui.glyphs`, which is not imported by verbs without a screen).
+ASCII_SETTING = "ATROPOS_TUI_ASCII"
 
 
 @dataclass(frozen=True, slots=True)
 class ScreenOptions:
-    """`rate` is paints a second at most, None the usual; `mouse` None: on, except inside tmux and screen."""
+    """`rate` is paints a second at most, None the usual; `mouse` None: on, except inside tmux and screen.
+
+    `ascii_only` None: as the setting or the locale says.
+    """
 
     rate: float | None = None
     theme: str = ""
     mouse: bool | None = None
+    ascii_only: bool | None = None
 
 
 def add_screen_flags(parser: argparse.ArgumentParser) -> None:
@@ -24,10 +30,14 @@ def add_screen_flags(parser: argparse.ArgumentParser) -> None:
     look.add_argument(
         "--mouse", action=argparse.BooleanOptionalAction, help="take the mouse (default: yes, except inside tmux)"
     )
+    look.add_argument(
+        "--ascii", action=argparse.BooleanOptionalAction,
+        help=f"no glyphs beyond ASCII (default: {ASCII_SETTING}=1, or a locale without UTF-8)",
+    )  # fmt: skip
 
 
 def screen_options(args: argparse.Namespace) -> ScreenOptions:
-    return ScreenOptions(rate=args.rate, theme=args.theme, mouse=args.mouse)
+    return ScreenOptions(rate=args.rate, theme=args.theme, mouse=args.mouse, ascii_only=args.ascii)
 
 
 def _rate(text: str) -> float:

@@ -6,6 +6,7 @@ A run directory that is used again goes on where it was: with its outbox, its ru
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import sys
 import time
 from collections.abc import Sequence
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING
 from atropos_tui.errors import AtroposError
 from atropos_tui.ledger.outcomes import ENDED_STATES, RunState
 from atropos_tui.monitor.client import RunClient
-from atropos_tui.monitor.discovery import new_run_dir
+from atropos_tui.monitor.discovery import new_run_dir, note_run_dir
 from atropos_tui.monitor.live_run import LiveRun, how_it_ended
 from atropos_tui.monitor.run_file.schema import RUN_FILE
 from atropos_tui.monitor.supervisor import ChildProcess, launch
@@ -48,6 +49,8 @@ def serve_environment(
     path = Path(environment.rsplit(":", 1)[0] if ":" in environment else environment)
     directory = run_dir or new_run_dir(path.stem)
     directory.mkdir(parents=True, exist_ok=True)
+    with contextlib.suppress(OSError):  # then `ls` wants its path
+        note_run_dir(directory)
     worker = _launch_worker(directory, environment, flags, worker_options, detached=not headless)
     if detach:
         return run_interruptible(_start(worker, directory))

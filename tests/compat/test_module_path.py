@@ -82,18 +82,20 @@ def test_an_installed_atroposlib_gives_what_we_lack_and_gets_ours_for_the_rest(p
 def test_every_name_that_environments_import_is_there(python: Run):
     told = python("-c", code("""
         from atroposlib.api import app
+        from atroposlib.api.utils import grab_batch_with_minimum_allocations
         from atroposlib.envs.base import APIServer, ScoredDataGroup, ScoredDataItem
         from atroposlib.envs.constants import NAMESPACE_SEP
         from atroposlib.envs.eval import EvalBase, eval_runner, evaluate_log, pass_at_k
         from atroposlib.envs.server_handling import managed_server, managed_server_proxy, proxy_client, server_harness
         from atroposlib.envs.server_handling.openai_server import OpenAIServer
-        from atroposlib.envs.server_handling.server_baseline import ReasoningConfig
+        from atroposlib.envs.server_handling.server_baseline import AsyncSemWithAdaptiveWeight, ReasoningConfig
         from atroposlib.envs.server_handling.server_manager import ServerManager, ServerManagerConfig
         from atroposlib.envs.server_handling.sglang_server import SGLangServer
+        from atroposlib.envs.server_handling.tool_call_translator import VLLM_AVAILABLE, ToolCallTranslator
         from atroposlib.envs.server_handling.trl_vllm_server import TrlVllmServer
         from atroposlib.envs.server_handling.vllm_server import VLLMServer
         from atroposlib.envs.teacher_distillation_env import TeacherDistillationConfig, TeacherDistillationEnv
-        from atroposlib.frontend.jsonl2html import generate_html
+        from atroposlib.frontend.jsonl2html import create_html_for_group, generate_html
         from atroposlib.type_definitions import Item, number
         from atroposlib.utils.best_of_n_selection import select_best_index
         from atroposlib.utils.io import parse_http_response

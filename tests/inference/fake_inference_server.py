@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from tests.inference.tiny_http_server import Received, TinyHttpServer, answer
 
-Dialect = Literal["openai", "vllm", "stock_vllm", "sglang", "trl", "old_trl"]
+Dialect = Literal["openai", "vllm", "stock_vllm", "scale_out_vllm", "sglang", "trl", "old_trl", "new_trl"]
 Fault = Callable[[], Awaitable[bytes | None]]
 
 
@@ -60,8 +60,8 @@ async def connection_reset() -> None:
 
 @dataclass
 class FakeServer:
-    """`requests` are the bodies received by path; the next ones meet `faults` first. `samples` are what it samples,
-    one a choice, used again from the beginning when they run out."""
+    """`requests` are the bodies received by path; the next ones meet `faults` first. `missed` are paths that it lacks.
+    `samples` are what it samples, one a choice, used again from the beginning when they run out."""
 
     dialect: Dialect
     samples: Sequence[Sample] = (Sample([71, 72], [-0.5, -0.25], "hi"),)
@@ -74,6 +74,7 @@ class FakeServer:
     requests: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
     probes: list[str] = field(default_factory=list)
+    missed: list[str] = field(default_factory=list)
     in_flight: int = 0
     most_in_flight: int = 0
 
@@ -105,7 +106,7 @@ class FakeServer:
 
     @property
     def url(self) -> str:
-        return self.root if self.dialect in ("trl", "old_trl") else f"{self.root}/v1"
+        return self.root if self.dialect in ("trl", "old_trl", "new_trl") else f"{self.root}/v1"
 
     def bodies(self, path: str) -> list[dict[str, Any]]:
         return [body for requested, body in self.requests if requested == path]
@@ -115,6 +116,10 @@ class FakeServer:
             return self._probed(request.path)
         answering = self._posts().get(request.path)
         if answering is None:
+            self.missed.append(request.path)
+            # vLLM has its route for token ids always, but answers there only with --enable-scale-out.
+            if request.path == "/inference/v1/generate":
+                return answer(403, {"error": {"message": "Scale-out endpoints are disabled."}})
             return answer(404, {"detail": "Not Found"})
         self.in_flight += 1
         self.most_in_flight = max(self.most_in_flight, self.in_flight)
@@ -141,6 +146,8 @@ class FakeServer:
         posts = {"/v1/chat/completions": self._chat, "/v1/completions": self._completions}
         if self.dialect == "vllm":
             posts["/generate"] = self._vllm_generate
+        if self.dialect in ("scale_out_vllm", "new_trl"):
+            posts["/inference/v1/generate"] = self._scale_out_generate
         if self.dialect == "sglang":
             posts["/generate"] = self._sglang_generate
         return posts
@@ -167,9 +174,8 @@ class FakeServer:
 
     def _completions(self, body: dict[str, Any]) -> Any:
         if body.get("prompt_logprobs"):
-            k = body["prompt_logprobs"]
-            entry = {str(token): {"logprob": -1.0 - token, "rank": token + 1} for token in range(k)}
-            return {"choices": [{"index": 0, "prompt_logprobs": [None, *[entry] * (len(body["prompt"]) - 1)]}]}
+            rows = self._prompt_logprobs(body["prompt_logprobs"], len(body["prompt"]))
+            return {"choices": [{"index": 0, "prompt_logprobs": rows}]}
         sampled = self._sampled(body.get("n", 1))
         choices = []
         for s in sampled:
@@ -180,8 +186,6 @@ class FakeServer:
                     "prompt_token_ids": body["prompt"],
                     "logprobs": {"tokens": [f"token_id:{t}" for t in s.tokens], "token_logprobs": s.logprobs},
                 }
-            if self.weight_version is not None:
-                choice["weight_versions"] = self.weight_version
             choices.append(choice)
         return {
             "id": "x", "object": "text_completion", "created": 1, "model": body["model"], "choices": choices,
@@ -202,6 +206,26 @@ class FakeServer:
             "logprobs": [[[{str(t): lp}] for t, lp in zip(s.tokens, s.logprobs, strict=False)] for s in sampled],
         }
         return result if self.weight_version is None else result | {"weight_version": self.weight_version}
+
+    def _scale_out_generate(self, body: dict[str, Any]) -> Any:
+        ids, sampling = body["token_ids"], body["sampling_params"]
+        if sampling.get("prompt_logprobs"):
+            return {"choices": [], "prompt_logprobs": self._prompt_logprobs(sampling["prompt_logprobs"], len(ids))}
+        choices = [
+            {
+                "index": i,
+                "finish_reason": s.finish_reason,
+                "token_ids": s.tokens,
+                "weight_versions": self.weight_version or [{"version": "default", "start": 0, "end": len(s.tokens)}],
+                "logprobs": {"content": [{"logprob": logprob, "rank": 1} for logprob in s.logprobs]},
+            }
+            for i, s in enumerate(self._sampled(sampling.get("n", 1)))
+        ]
+        return {"output_mode": "tokens", "prompt_token_ids": None, "choices": choices}
+
+    def _prompt_logprobs(self, k: int, length: int) -> Any:
+        entry = {str(token): {"logprob": -1.0 - token, "rank": token + 1} for token in range(k)}
+        return [None, *[entry] * (length - 1)]
 
     def _sglang_generate(self, body: dict[str, Any]) -> Any:
         ids = body["input_ids"]

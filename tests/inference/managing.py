@@ -16,7 +16,9 @@ from tests.inference.small_tokenizer import small_tokenizer
 
 E = TypeVar("E", bound=EventBase)
 
-SERVER_TYPES: dict[Dialect, str] = {"stock_vllm": "vllm", "old_trl": "trl"}
+SERVER_TYPES: dict[Dialect, str] = {
+    "stock_vllm": "vllm", "scale_out_vllm": "vllm", "old_trl": "trl", "new_trl": "trl",
+}  # fmt: skip
 HELLO = [{"role": "user", "content": "hello"}]
 
 

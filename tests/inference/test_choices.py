@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
+from openai.types import CompletionUsage
 
 from atropos_tui.errors import InferenceError
+from atropos_tui.inference.results import CHAT, chat_choice, chat_completion
 from tests.inference.fake_inference_server import Dialect, FakeServer, Sample, status
 from tests.inference.managing import HELLO, managing
 
@@ -84,3 +87,43 @@ async def test_arguments_that_openai_does_not_know_are_sent_all_the_same() -> No
         async with managing(fake) as servers:
             await servers.chat_completion(messages=HELLO, top_k=5, extra_body={"min_p": 0.1}, model="another")
         assert fake.requests[-1][1] == {"messages": HELLO, "model": "m", "top_k": 5, "min_p": 0.1}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"error": {"message": "n must be 1 when using greedy sampling, got 4.", "code": 400}},
+        {"error": {"message": "Only one completion choice is allowed", "code": 400}},
+        {"error": {"message": "'n' : number must be at most 1", "type": "invalid_request_error"}},
+    ],
+    ids=["vllm", "llama.cpp", "groq"],
+)
+async def test_a_server_that_refuses_n_is_asked_for_one_at_a_time(body: dict[str, Any]) -> None:
+    async with FakeServer("openai", samples=SAMPLES) as fake:
+        fake.faults.append(status(400, body))
+        async with managing(fake) as servers:
+            answer = await servers.chat_completion(messages=HELLO, n=4, temperature=0.0)
+        assert [choice.index for choice in answer.choices] == [0, 1, 2, 3]
+        assert [sent.get("n") for _, sent in fake.requests] == [4, None, None, None, None]
+
+
+async def test_what_a_server_says_of_a_single_choice_is_not_taken_for_a_refusal_of_n() -> None:
+    async with FakeServer("openai") as fake, managing(fake) as servers:
+        fake.faults.append(status(400, {"error": {"message": "n must be an integer"}}))
+        with pytest.raises(InferenceError, match="n must be an integer"):
+            await servers.chat_completion(messages=HELLO, n=1)
+        assert len(fake.requests) == 1
+
+
+def test_usage_is_summed_with_its_details_and_whatever_a_provider_adds() -> None:
+    def answer(reasoning: int | None, cost: float) -> Any:
+        usage = {
+            "prompt_tokens": 3, "completion_tokens": 5, "total_tokens": 8, "cost": cost, "service": "a",
+            "completion_tokens_details": None if reasoning is None else {"reasoning_tokens": reasoning},
+        }  # fmt: skip
+        return chat_completion("m", [chat_choice(0, "hi", "stop")], CompletionUsage.model_validate(usage))
+
+    merged = CHAT.merge([answer(2, 0.25), answer(None, 0.5), answer(4, 0.25)], 3)
+    assert (merged.usage.prompt_tokens, merged.usage.completion_tokens, merged.usage.total_tokens) == (9, 15, 24)
+    assert merged.usage.completion_tokens_details.reasoning_tokens == 6
+    assert (merged.usage.cost, merged.usage.service) == (1.0, "a")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 from typing import Any
 
 import pytest
@@ -26,11 +28,14 @@ from tests.inference.fake_inference_server import (
 from tests.inference.managing import HELLO, managing, until
 from tests.inference.small_tokenizer import small_tokenizer
 
-KINDS: list[Dialect] = ["openai", "vllm", "stock_vllm", "sglang", "trl"]
-TOKEN_KINDS: list[Dialect] = ["vllm", "stock_vllm", "sglang", "trl"]
+TOKEN_KINDS: list[Dialect] = ["vllm", "stock_vllm", "scale_out_vllm", "sglang", "trl", "new_trl"]
+KINDS: list[Dialect] = ["openai", *TOKEN_KINDS]
 TOKEN_PATHS = {
-    "vllm": "/generate", "stock_vllm": "/v1/completions", "sglang": "/generate", "trl": "/generate/",
+    "vllm": "/generate", "stock_vllm": "/v1/completions", "scale_out_vllm": "/inference/v1/generate",
+    "sglang": "/generate", "trl": "/generate/", "new_trl": "/inference/v1/generate",
 }  # fmt: skip
+# What is not what it is configured as, and so is asked at a route that it lacks at first.
+FOUND_OUT = ("stock_vllm", "scale_out_vllm", "new_trl")
 CHAT_PATHS = {"trl": "/generate/"}
 
 
@@ -124,10 +129,8 @@ async def test_stock_vllm_is_found_out_with_one_request_and_remembered() -> None
         async with managing(fake) as servers:
             for _ in range(3):
                 await tokens(servers)
-            assert servers.servers[0]._is_stock is True  # type: ignore[attr-defined]
         assert len(fake.bodies("/v1/completions")) == 3
-        # The fake has no route for it, so what is asked there is not among its requests; three answers came from three.
-        assert len(fake.requests) == 3
+        assert fake.missed == ["/generate", "/inference/v1/generate"]
 
 
 async def test_stock_vllm_is_found_out_by_many_at_once() -> None:
@@ -140,7 +143,7 @@ async def test_stock_vllm_is_found_out_by_many_at_once() -> None:
 async def test_a_400_is_not_tried_again_and_carries_the_servers_own_words(kind: Dialect, ask: Ask) -> None:
     async with FakeServer(kind) as fake:
         async with managing(fake) as servers:
-            if kind == "stock_vllm":
+            if kind in FOUND_OUT:
                 await ask(servers)
             before = len(fake.requests)
             fake.faults.append(status(400, {"error": {"message": "max_tokens is too large: 9000", "code": 400}}))
@@ -183,6 +186,17 @@ async def test_retry_after_is_honoured(kind: Dialect, ask: Ask) -> None:
             began = time.monotonic()
             assert await ask(servers)
         assert time.monotonic() - began >= 0.3
+
+
+async def test_retry_after_may_be_a_date() -> None:
+    async with FakeServer("openai") as fake:
+        # Dates have whole seconds, so this one is between one and two seconds away.
+        date = format_datetime(datetime.now(UTC) + timedelta(seconds=2), usegmt=True)
+        fake.faults.append(status(429, {"message": "slow down"}, {"retry-after": date}))
+        async with managing(fake) as servers:
+            began = time.monotonic()
+            assert await chat(servers)
+        assert time.monotonic() - began >= 0.9
 
 
 async def test_an_exhausted_quota_is_not_waited_for() -> None:
@@ -244,6 +258,59 @@ async def test_fewer_logprobs_than_tokens_fail_at_once() -> None:
             await tokens(servers)
 
 
+async def test_the_bodies_for_vllms_own_routes_for_ids() -> None:
+    async with FakeServer("scale_out_vllm") as fake, managing(fake) as servers:
+        await tokens(servers, n=2, temperature=0.5, stop=["x"])
+        # A format of the reply is no sampling parameter: that route would ignore it.
+        await tokens(servers, response_format={"type": "json_object"})
+        (body,) = fake.bodies("/inference/v1/generate")
+        assert body == {
+            "model": "m", "token_ids": [1, 2, 3],
+            "sampling_params": {"logprobs": 0, "n": 2, "max_tokens": 8, "temperature": 0.5, "stop": ["x"]},
+        }  # fmt: skip
+        assert fake.bodies("/v1/completions")[0]["response_format"] == {"type": "json_object"}
+
+
+async def test_a_404_of_a_server_that_is_starting_up_is_not_taken_for_its_kind() -> None:
+    async with FakeServer("vllm") as fake:
+        fake.faults.extend([status(404)] * 3)
+        async with managing(fake) as servers:
+            with pytest.raises(InferenceError, match=r"HTTP 40[34]"):
+                await tokens(servers)
+            fake.faults.clear()
+            await tokens(servers)
+        assert fake.bodies("/generate"), "its own route is asked again"
+
+
+async def test_a_newer_trl_is_found_out_and_spoken_to_as_vllm() -> None:
+    async with FakeServer("new_trl") as fake:
+        async with managing(fake) as servers:
+            for _ in range(2):
+                await chat(servers, n=2)
+                await tokens(servers)
+        assert fake.missed.count("/generate/") == 1
+        assert len(fake.bodies("/v1/chat/completions")) == len(fake.bodies("/inference/v1/generate")) == 2
+
+
+async def test_what_trl_has_no_field_for_goes_to_its_sampler_all_the_same() -> None:
+    tokenizer = small_tokenizer()
+    stopped = [*tokenizer.encode("so"), *tokenizer.encode("###")]
+    async with FakeServer("trl", samples=[Sample(stopped, [-0.5] * len(stopped))]) as fake:
+        async with managing(fake) as servers:
+            answer = await tokens(servers, stop="###", seed=3, extra_body={"min_tokens": 2, "reasoning": {}})
+            await tokens(servers)
+        first, second = fake.bodies("/generate/")
+        assert first["generation_kwargs"] == {"stop": "###", "seed": 3, "min_tokens": 2}
+        assert "generation_kwargs" not in second
+        assert answer[3] == ["stop"]
+
+
+@pytest.mark.parametrize("suffix", ["", "/v1"])
+async def test_the_address_of_a_trl_server_may_end_in_v1(suffix: str) -> None:
+    async with FakeServer("trl") as fake, managing(fake, base_url=fake.root + suffix) as servers:
+        assert await chat(servers)
+
+
 async def test_an_old_trl_without_logprobs_says_what_to_do() -> None:
     async with FakeServer("old_trl") as fake, managing(fake) as servers:
         assert (await chat(servers)).choices[0].message.content == "hi"
@@ -266,7 +333,8 @@ async def test_openai_gives_no_tokens() -> None:
         ("vllm", "v7", 7),
         ("sglang", "12", 12),
         ("sglang", None, None),
-        ("stock_vllm", [{"version": "v8", "start": 0, "end": 1}, {"version": "v9", "start": 1, "end": 2}], 8),
+        ("scale_out_vllm", [{"version": "v8", "start": 0, "end": 1}, {"version": "v9", "start": 1, "end": 2}], 8),
+        ("scale_out_vllm", None, None),
     ],
 )
 async def test_the_weight_version_is_the_oldest_that_sampled(kind: Dialect, told: Any, version: int | None) -> None:

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from atropos_tui.inference.sequence import check_node
 from tests.inference.fake_inference_server import FakeServer, Sample
 from tests.inference.managing import managing
+from tests.inference.nodes import check_node
 from tests.inference.small_tokenizer import TEMPLATES, small_tokenizer
 
 TOKENIZERS = {name: small_tokenizer(name) for name in TEMPLATES}
@@ -72,7 +72,7 @@ async def _hold(tokenizer: Any, dialogue: list[Turn], system: str | None) -> Non
             grown = [node for node in made if node.turn is not None and node.turn.messages[-1]["content"] == chosen]
             assert grown
             for node in managed.current_nodes:
-                check_node(node, [])
+                check_node(node)
             sampled = grown[0].tokens[len(sent) :]
             assert [token for token in grown[0].masked_tokens if token != -100][
                 -len(sampled) :

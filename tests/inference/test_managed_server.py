@@ -11,11 +11,18 @@ import pytest
 
 from atropos_tui.errors import ContractError, InferenceError, UsageError
 from atropos_tui.inference import ManagedServer, ManagedServerAdapter, SequenceNode
-from atropos_tui.inference.sequence import check_node
+from atropos_tui.inference.sequence import grown
 from tests.inference.fake_inference_server import Dialect, FakeServer, Sample, status
 from tests.inference.managing import HELLO, managing
 from tests.inference.small_tokenizer import small_tokenizer
 
+# Writes the arguments one by one, as the templates of Qwen 3 Coder and others do.
+CALLS_AS_VALUES = (
+    "{% for m in messages %}<|im_start|>{{ m['role'] }}\n{{ m['content'] or '' }}"
+    "{% for call in m['tool_calls'] or [] %}{{ call.function.name }} of"
+    "{% for key, value in call.function.arguments | items %} {{ key }}={{ value }}{% endfor %}{% endfor %}"
+    "<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
 TOOL = {"type": "function", "function": {"name": "look", "parameters": {"type": "object", "properties": {}}}}
 
 
@@ -288,15 +295,18 @@ async def test_an_answer_to_another_prompt_is_refused() -> None:
                 await managed.chat_completion(messages=HELLO, timeout=1)
 
 
-@pytest.mark.parametrize(
-    ("tokens", "mask", "logprobs"),
-    [([1, 2], [-100], [1.0, -1.0]), ([1], [-100], [-1.0]), ([1], [1], [1.0]), ([1], [2], [-1.0])],
-    ids=["lengths", "masked with a logprob", "trained on without one", "another token"],
-)
-def test_a_node_that_is_not_aligned_is_refused(tokens: list[int], mask: list[int], logprobs: list[float]) -> None:
-    node = SequenceNode(full_text="", tokens=tokens, masked_tokens=mask, logprobs=logprobs)
-    with pytest.raises(InferenceError):
-        check_node(node, [])
+def test_an_output_with_fewer_logprobs_than_tokens_is_refused() -> None:
+    with pytest.raises(InferenceError, match="3 tokens, 3 mask entries and 2 logprobs"):
+        grown(None, [1], [2, 3], [-1.0], full_text="", metadata={})
+
+
+def test_a_sequence_that_somebody_has_changed_is_not_continued() -> None:
+    base = grown(None, [1], [2, 3], [-1.0, -2.0], full_text="", metadata={})
+    with pytest.raises(InferenceError, match="does not begin with"):
+        grown(base, [1, 2, 4], [5], [-1.0], full_text="", metadata={})
+    base.logprobs.pop()
+    with pytest.raises(InferenceError, match="4 tokens, 4 mask entries and 3 logprobs"):
+        grown(base, [1, 2, 3], [5], [-1.0], full_text="", metadata={})
 
 
 @pytest.mark.parametrize("keeps_text", [True, False])
@@ -361,10 +371,39 @@ async def test_an_assistants_tool_calls_from_elsewhere_are_written_as_the_model_
     assert '<tool_call>\n{"name": "look", "arguments": {"at": 1}}\n</tool_call>' in tokenizer.decode(sent(fake)[0])
 
 
+QWEN_CALL = "<tool_call>\n<function=look>\n<parameter=at>\nin\n</parameter>\n</function>\n</tool_call>"
+
+
+@pytest.mark.parametrize(
+    ("parser", "call"),
+    [
+        ("qwen3_coder", QWEN_CALL),
+        ("llama3_json", '{"name": "look", "parameters": {"at": "in"}}'),
+        ("mistral", '[TOOL_CALLS]look[ARGS]{"at": "in"}'),
+    ],
+)
+async def test_a_call_in_another_format_is_left_to_the_template_and_its_ids_are_kept(parser: str, call: str) -> None:
+    tokenizer = small_tokenizer()
+    tokenizer.chat_template = CALLS_AS_VALUES
+    async with tracking(
+        tokenizer, samples=[said(tokenizer, call), said(tokenizer, "done")], manager={"tool_parser": parser}
+    ) as (fake, managed):
+        (choice,) = (await managed.chat_completion(messages=HELLO, tools=[TOOL])).choices
+        turn_one = managed.current_nodes[0].tokens
+        reply = {"role": "assistant", "content": None, "tool_calls": choice.message.tool_calls}
+        result = {"role": "tool", "tool_call_id": choice.message.tool_calls[0]["id"], "content": "nothing"}
+        await managed.chat_completion(messages=[*HELLO, reply, result], tools=[TOOL])
+        assert len(managed.current_nodes) == 1
+        await managed.chat_completion(messages=[{"role": "user", "content": "again"}, reply, result], tools=[TOOL])
+    assert choice.message.tool_calls[0]["function"] == {"name": "look", "arguments": '{"at": "in"}'}
+    assert sent(fake)[1][: len(turn_one)] == turn_one
+    assert "look of at=in" in tokenizer.decode(sent(fake)[2]), "the template gets the arguments as values"
+
+
 async def test_an_unknown_tool_parser_is_named() -> None:
     async with tracking(small_tokenizer(), manager={"tool_parser": "klingon"}) as (_, managed):
         assert managed._tool_parser_name == "klingon"
-        with pytest.raises(UsageError, match="no tool parser 'klingon'"):
+        with pytest.raises(UsageError, match=r"no tool parser 'klingon'; choose one of: hermes, .*mistral"):
             await managed.chat_completion(messages=HELLO, tools=[TOOL])
 
 

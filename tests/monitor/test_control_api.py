@@ -6,8 +6,9 @@ import asyncio
 import json
 import stat
 import threading
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import aclosing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,14 +25,16 @@ from atropos_tui.ledger.events import (
     GroupScored,
     GroupStarted,
     LogLine,
+    RunConfigured,
     RunStarted,
+    Setting,
 )
 from atropos_tui.ledger.outcomes import DeliveredAs, FailReason, Outcome
 from atropos_tui.monitor.client import RefusedError, RunClient, UnreachableError
 from atropos_tui.monitor.group_store import MemoryGroupStore
 from atropos_tui.monitor.monitor_thread import MonitorThread
 from atropos_tui.monitor.run_view import RunView
-from atropos_tui.monitor.snapshot import SECTIONS, RunSnapshot
+from atropos_tui.monitor.snapshot import SECTIONS, ConfigRow, RunSnapshot
 from atropos_tui.monitor.unix_socket import bind_unix
 
 LIMIT = 10.0
@@ -55,6 +58,20 @@ class RecordedCommands:
 
     def step_group(self) -> None:
         self.given.append("step")
+
+    async def cancel_group(self, group_id: int) -> bool:
+        if group_id == 99:
+            raise AtroposError("group 99 is not in flight")
+        self.given.append(f"cancel {group_id}")
+        return True
+
+    async def requeue_group(self, group_id: int) -> bool:
+        self.given.append(f"requeue {group_id}")
+        return False
+
+    async def evaluate(self) -> bool:
+        self.given.append("evaluate")
+        return True
 
     def stop(self) -> None:
         self.given.append("stop")
@@ -215,14 +232,44 @@ async def test_commands_reach_the_run(run: WatchedRun, client: RunClient) -> Non
     await client.pause_now()
     await client.step_group()
     await client.resume()
+    assert await client.cancel_group(7)
+    assert not await client.requeue_group(8)
+    assert await client.evaluate_now()
     await client.stop()
-    assert run.commands.given == ["pause", "pause now", "step", "resume", "stop"]
+    given = ["pause", "pause now", "step", "resume", "cancel 7", "requeue 8", "evaluate", "stop"]
+    assert run.commands.given == given
 
 
 async def test_a_command_the_run_cannot_follow_says_why(run: WatchedRun, client: RunClient) -> None:
     run.commands.ended = True
     with pytest.raises(RefusedError, match="the run has ended; start it again"):
         await client.pause()
+    with pytest.raises(RefusedError, match="group 99 is not in flight") as refused:
+        await client.cancel_group(99)
+    assert refused.value.status == 409
+
+
+async def test_the_configuration_tells_where_each_value_is_from_and_what_the_trainer_set(
+    run: WatchedRun, client: RunClient
+) -> None:
+    assert await client.config() == ()
+    run.stream.publish(
+        RunStarted, run_id="run-1", environment="Env", file="env.py", pid=1, group_size=2, total_steps=10,
+        max_token_length=64, tokenizer_name="pocket",
+        settings=(
+            Setting(name="env.group_size", value="2", source="command line"),
+            Setting(name="env.batch_size", value="-1", source="class default"),
+            Setting(name="openai.api_key", value="***", source="run.yaml"),
+        ),
+    )  # fmt: skip
+    run.stream.publish(
+        RunConfigured, api_url="http://api", env_id=0, starting_step=0, total_steps=10, batch_size=32, max_token_len=64
+    )
+    assert await client.config() == (
+        ConfigRow("env.group_size", "2", "command line"),
+        ConfigRow("env.batch_size", "32", "the trainer"),
+        ConfigRow("openai.api_key", "***", "run.yaml"),
+    )
 
 
 async def test_looking_is_not_a_command(raw: httpx.AsyncClient, run: WatchedRun) -> None:
@@ -234,7 +281,11 @@ async def test_a_read_only_run_refuses_every_command_and_can_be_watched(tmp_path
     run = WatchedRun(tmp_path / "control.sock", read_only=True)
     try:
         async with RunClient(run.socket_path) as client:
-            for command in (client.pause, client.pause_now, client.resume, client.step_group, client.stop):
+            commands: list[Callable[[], Awaitable[object]]] = [
+                client.pause, client.pause_now, client.resume, client.step_group, client.stop, client.evaluate_now,
+                partial(client.cancel_group, 1), partial(client.requeue_group, 1),
+            ]  # fmt: skip
+            for command in commands:
                 with pytest.raises(RefusedError, match="read-only") as refused:
                     await command()
                 assert refused.value.status == 403

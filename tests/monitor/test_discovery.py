@@ -10,6 +10,7 @@ import sys
 import time
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,11 +19,11 @@ from atropos_tui.monitor.unix_socket import answers, bind_unix, remove_socket, s
 
 
 def worker(run_dir: Path, **facts: object) -> WorkerFile:
-    known = {
+    known: dict[str, Any] = {
         "run_id": run_dir.name, "pid": os.getpid(), "started_at": time.time(),
         "socket": str(run_dir / "control.sock"), "environment": "Env", "file": "env.py", "host": socket.gethostname(),
     }  # fmt: skip
-    return WorkerFile.model_validate(known | facts)
+    return WorkerFile(**known | facts)
 
 
 def test_a_worker_that_answers_is_alive(tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ def test_a_run_that_starts_says_what_it_waits_for(run: Scenario) -> None:
 def test_pausing_names_the_groups_that_end_first(run: Scenario) -> None:
     run.start_group()
     run.publish(StateChanged, state=RunState.PAUSING)
-    assert run.snapshot().run.headline == "pausing: 1 group in flight end first"
+    assert run.snapshot().run.headline == "pausing: 1 group in flight ends first"
     run.publish(StateChanged, state=RunState.PAUSED)
     assert run.snapshot().run.headline.startswith("paused")
     run.after(3600)
@@ -103,7 +103,7 @@ def test_groups_that_hang_say_where(run: Scenario) -> None:
     first = run.start_group()
     run.publish(CallStarted, call_id=1, group_id=first, server=0, split="train", n=4)
     run.after(20)
-    assert run.snapshot().run.headline == "1 group in flight wait for 1 open calls to inference servers"
+    assert run.snapshot().run.headline.startswith("1 group in flight waits for 1 open call to inference servers (")
     run.publish(CallFinished, call_id=1, group_id=first, server=0, split="train", n=4, latency=20.0)
     run.publish(GroupStageChanged, group_id=first, stage=Stage.POSTPROCESSING)
     run.after(70)

@@ -163,7 +163,7 @@ def test_zero_advantage_groups_in_a_row_are_counted_until_one_has_some() -> None
     (alert,) = snapshot.run.alerts
     assert alert.name == "zero_advantage"
     assert "25 groups in a row" in alert.text
-    assert "all_worst" in alert.text
+    assert "too hard" in alert.text
     run.delivered_group(0.0, 1.0)
     assert run.snapshot().skipped.in_a_row == 0
     assert run.snapshot().run.alerts == ()
@@ -210,6 +210,31 @@ def test_sends_have_their_sizes_latencies_and_lag() -> None:
     assert (sends.trainer_step, sends.trainer_step_at, sends.policy_lag) == (5, WALL_START + 4, 3.0)
     assert sends.last_delivered_at == WALL_START + 4
     assert run.after(1).snapshot().sends.send_rate_history[-1] == 1.0
+
+
+def test_the_lag_of_a_group_counts_the_steps_that_it_waited_for_the_trainer() -> None:
+    run = Scenario()
+    run.run_started()
+
+    def trainer(step: int, waiting: int) -> float:
+        run.publish(
+            TrainerStatus, step=step, batch_size=4, queue_size=waiting, queue_limit=8, self_queue_size=waiting,
+            env_weight=1.0, unallocated_fraction=1.0,
+        )  # fmt: skip
+        return run.snapshot().sends.lag_when_taken
+
+    assert trainer(step=0, waiting=0) == -1.0
+    for _ in range(2):
+        group_id = run.start_group(step=0)
+        run.score(group_id, 0.0, 1.0)
+        run.enqueue(group_id)
+        run.deliver(group_id)
+    assert trainer(step=0, waiting=2) == -1.0
+    # The first goes into the very next batch; the second waits while others fill five more.
+    assert trainer(step=1, waiting=1) == 0.0
+    assert trainer(step=5, waiting=1) == 0.0
+    assert trainer(step=6, waiting=0) == 2.5
+    assert run.snapshot().sends.policy_lag == 0.0
 
 
 def test_a_failing_send_shows_error_body_and_next_try_until_one_arrives() -> None:

@@ -22,6 +22,7 @@ from atropos_tui.errors import UsageError
 from atropos_tui.ledger.outcomes import Outcome, RunState
 from atropos_tui.monitor.client import RefusedError, RunClient
 from atropos_tui.monitor.discovery import find_run
+from atropos_tui.monitor.recorded.recorded_run import RecordedRun
 from atropos_tui.monitor.snapshot import RunSnapshot
 from atropos_tui.monitor.supervisor import ChildProcess, start_process
 from tests.inference.small_tokenizer import small_tokenizer
@@ -282,6 +283,60 @@ async def test_a_missing_trajectory_api_is_waited_for_by_name(workers: Workers, 
     assert waiting.run.state is RunState.STARTING
 
 
+SLOW = """
+    async def collect_trajectories(self, item):
+        await asyncio.sleep(300)
+"""
+
+
+async def test_single_groups_are_cancelled_and_requeued_and_an_evaluation_is_started(
+    workers: Workers, connect: Any
+) -> None:
+    client = await connect(workers.start(SLOW, flags=("--env.eval_handling", "NONE")))
+    await until(client, lambda snapshot: snapshot.queue.in_flight == 4, "four groups in flight")
+    assert await client.cancel_group(1)
+    failed = await until(client, lambda snapshot: snapshot.ledger.by_outcome[Outcome.FAILED] == 1, "a cancelled group")
+    assert [(row.group_id, row.reason, row.error) for row in failed.skipped.recent if row.outcome == "failed"] == [
+        (1, "cancelled", "cancelled by the operator")
+    ]
+    assert await client.requeue_group(2)
+    again = await until(client, lambda snapshot: snapshot.ledger.by_outcome[Outcome.REQUEUED] == 1, "a requeued group")
+    assert again.ledger.balanced
+    assert [row.item for row in (await client.groups(reason="operator")).rows] == ["item 2"]
+    with pytest.raises(RefusedError, match="group 1 is not in flight; only a group that is still being made") as gone:
+        await client.cancel_group(1)
+    assert gone.value.status == 409
+    assert await client.evaluate_now()
+    await until(client, lambda snapshot: bool(snapshot.evals.rows), "an evaluation")
+
+
+async def test_the_configuration_of_a_run_tells_where_its_values_are_from_and_keeps_secrets(
+    workers: Workers, connect: Any, tmp_path: Path
+) -> None:
+    file = tmp_path / "settings.yaml"
+    file.write_text("env: {total_steps: 7}\nopenai: {base_url: 'http://me:word@nowhere/v1', api_key: sesame}\n")
+    child = workers.start(flags=("--config", str(file), "--env.group_size", "4"))
+    client = await connect(child)
+    running = await until(client, lambda snapshot: delivered(snapshot) > 0, "a group")
+    rows = {row.name: (row.value, row.source) for row in await client.config()}
+    assert rows["env.group_size"] == ("4", "command line")
+    assert rows["env.total_steps"] == ("7", "settings.yaml")
+    assert rows["env.max_token_length"] == ("2048", "class default")
+    assert rows["env.batch_size"] == ("8", "the trainer")
+    assert rows["openai.base_url"] == ("http://***@nowhere/v1", "settings.yaml")
+    assert rows["openai.api_key"] == ("***", "settings.yaml")
+    assert rows["slurm"] == ("False", "class default")
+    await client.stop()
+    assert child.wait(LIMIT) == 0
+    recorded = RecordedRun(workers.run_dir / "run.db", lambda ids: [])
+    try:
+        assert {row.name: (row.value, row.source) for row in await recorded.config()} == rows
+    finally:
+        await recorded.close()
+    assert b"sesame" not in (workers.run_dir / "run.db").read_bytes()
+    assert running.run.environment == "Counting"
+
+
 HOLDS_THE_LOOP = """
     async def collect_trajectories(self, item):
         time.sleep(120)  # this line holds the loop
@@ -298,6 +353,7 @@ async def test_code_that_holds_the_loop_is_named_while_everything_else_answers(w
     assert held.run.loop_lag >= 1.0
     assert "loop_held" in [alert.name for alert in held.run.alerts]
     assert (await client.groups()).total == 0
+    assert not await client.cancel_group(held.queue.rows[0].group_id)
 
 
 async def test_code_that_never_lets_the_run_end_is_abandoned_after_the_grace(workers: Workers, connect: Any) -> None:
@@ -311,12 +367,6 @@ async def test_code_that_never_lets_the_run_end_is_abandoned_after_the_grace(wor
     assert found is not None
     assert not found.stale
     assert not (workers.run_dir / "control.sock").exists()
-
-
-SLOW = """
-    async def collect_trajectories(self, item):
-        await asyncio.sleep(300)
-"""
 
 
 async def test_a_second_signal_doesnt_wait_for_what_is_in_flight(workers: Workers, connect: Any) -> None:

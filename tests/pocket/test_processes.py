@@ -44,7 +44,9 @@ def run(directory: Path, module: str, *arguments: str) -> subprocess.CompletedPr
         ),
         (TRAINER, [*URLS, "--status-file", "/nowhere/status.json"], "/nowhere"),
         (TRAINER, [*URLS, "--status-file", STATUS_FILE, "--weights-dir", "/nowhere"], "/nowhere"),
+        (TRAINER, [*URLS, "--status-file", STATUS_FILE, "--checkpoint-dir", "/nowhere"], "--checkpoint-dir"),
         (TRAINER, [*URLS, "--status-file", STATUS_FILE, "--batch-size", "0"], "--batch-size 0"),
+        (TRAINER, [*URLS, "--status-file", STATUS_FILE, "--checkpoint-every", "0"], "--checkpoint-every 0"),
     ],
 )
 def test_wrong_use_is_one_line_and_status_2(tmp_path: Path, module: str, arguments: list[str], words: str) -> None:

@@ -46,7 +46,7 @@ def make_env(policy_url: str) -> MakeEnv:
     ],
 )
 def test_the_score_is_the_share_of_right_letters_and_half_of_it_for_too_few(reply: str, score: float) -> None:
-    assert reverse.score("abcd", reply) == pytest.approx(score)
+    assert reverse.score("dcba", reply) == pytest.approx(score)
 
 
 async def test_each_level_is_longer_or_has_more_letters(make_env: MakeEnv) -> None:
@@ -95,7 +95,7 @@ async def test_a_group_has_what_a_trainer_needs(make_env: MakeEnv) -> None:
         assert all(logprob < 0 for logprob in logprobs[prompt:])
         assert asked == {"role": "user", "content": item["text"]}
         assert said["content"] == env.tokenizer.decode(tokens[prompt:], skip_special_tokens=True)
-        assert score == reverse.score(item["text"], said["content"])
+        assert score == reverse.score(item["text"][::-1], said["content"])
 
 
 async def test_a_model_that_reads_english_gets_an_instruction(make_env: MakeEnv) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 import httpx
 import pytest
 
+from atropos_tui.errors import UsageError
 from atropos_tui.monitor.supervisor import ChildProcess
 from tests.pocket.conftest import Start
 
@@ -111,6 +112,14 @@ def weight_version(inference_url: str) -> int:
     return version
 
 
+def first_logprob(inference_url: str) -> float:
+    """Of the likeliest first letter of the reply to "abc>"."""
+    asked = {"prompt": "abc>", "max_tokens": 1, "temperature": 0.0, "logprobs": 0}
+    answer = httpx.post(f"{inference_url}/generate", json=asked, trust_env=False)
+    (logprob,) = answer.json()["logprobs"][0][0][0].values()
+    return float(logprob)
+
+
 @pytest.mark.parametrize("by_file", [True, False])
 def test_it_trains_on_every_group_it_takes_and_pushes_the_weights(
     start: Start, train: Callable[..., Trainer], tmp_path: Path, by_file: bool
@@ -126,9 +135,7 @@ def test_it_trains_on_every_group_it_takes_and_pushes_the_weights(
         assert math.isfinite(status[metric])
     assert status["weight_version"] == weight_version(policy) == 3
     assert (tmp_path / "policy.npz").exists() == by_file
-    answer = httpx.post(f"{policy}/generate", json={"prompt": "abc>", "max_tokens": 1, "logprobs": 0}, trust_env=False)
-    (logprob,) = answer.json()["logprobs"][0][0][0].values()
-    assert abs(logprob + math.log(29)) > 1e-4
+    assert abs(first_logprob(policy) + math.log(29)) > 1e-4
 
 
 def test_it_waits_for_servers_that_are_not_there_yet_and_says_for_which(
@@ -197,6 +204,32 @@ def test_a_server_that_takes_no_weights_is_named_and_ends_it(start: Start, train
     trainer = train(api, api)
     assert trainer.process.wait(30.0) == 2
     assert trainer.process.last_lines(1)[0].startswith(f"inference server at {api} refuses POST /update_weights (404)")
+
+
+def test_it_goes_on_from_its_checkpoint(start: Start, train: Callable[..., Trainer], tmp_path: Path) -> None:
+    api, policy = url_of(start(API, "--port", "0")), url_of(start(POLICY, "--port", "0"))
+    checkpointing = ["--checkpoint-dir", str(tmp_path), "--checkpoint-every", "2"]
+    first = train(api, policy, "--num-steps", "3", *checkpointing)
+    send(api, *[GROUP] * 6)
+    assert first.process.wait(30.0) == 0
+    learned = first_logprob(policy)
+    assert abs(learned + math.log(29)) > 1e-4
+
+    api, policy = url_of(start(API, "--port", "0")), url_of(start(POLICY, "--port", "0"))
+    second = train(api, policy, "--num-steps", "4", *checkpointing)
+    second.wait_for(lambda status: status["pid"] == second.process.pid and status["weight_version"] == 3)
+    assert first_logprob(policy) == pytest.approx(learned, abs=1e-5)
+    send(api, GROUP, GROUP)
+    assert second.process.wait(30.0) == 0
+    assert (second.status["step"], second.status["groups_received"]) == (4, 2)
+
+
+def test_a_checkpoint_of_something_else_is_refused_before_it_is_ready(
+    train: Callable[..., Trainer], tmp_path: Path
+) -> None:
+    (tmp_path / "trainer.npz").write_bytes(b"PK, but not really")
+    with pytest.raises(UsageError, match=r"cannot go on from .*trainer\.npz"):
+        train("http://127.0.0.1:9", "http://127.0.0.1:9", "--checkpoint-dir", str(tmp_path))
 
 
 def test_it_ends_after_the_steps_it_was_given(start: Start, train: Callable[..., Trainer]) -> None:

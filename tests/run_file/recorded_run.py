@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from atropos_tui.ledger import EventStream, GroupContent, Rollout
+from atropos_tui.ledger import Clock, EventStream, GroupContent, Rollout
 from atropos_tui.ledger.events import (
     GroupDelivered,
     GroupEnqueued,
@@ -62,15 +62,17 @@ class RecordedRun:
         *,
         memory: MemoryGroupStore | None = None,
         first_group: int = 1,
+        clock: Clock | None = None,
         **recorder_options: Any,
     ) -> None:
         self.path = path
         begun = begun_in(path)
         recorder_options.setdefault("content_share", 1e6)
         self.recorder = Recorder(path, level, ended_before=begun.groups, **recorder_options)
-        self.view = RunView(memory or MemoryGroupStore(ended_before=begun.groups), recorder=self.recorder)
-        self.stream = EventStream(self.view.collector, first_seq=begun.events + 1)
-        self.recorder.start(begun.events + 1, pid=7, started_at=time.time())
+        store = memory or MemoryGroupStore(ended_before=begun.groups)
+        self.view = RunView(store, recorder=self.recorder, clock=clock)
+        self.stream = EventStream(self.view.collector, clock=clock, first_seq=begun.events + 1)
+        self.recorder.start(begun.events + 1, pid=7, started_at=clock.wall() if clock else time.time())
         self.stream.publish(
             RunStarted, run_id="run-1", environment="Env", file="env.py", pid=7, group_size=2, total_steps=10,
             max_token_length=64, tokenizer_name="pocket", config={"group_size": 2}, versions={"atropos-tui": "1"},
@@ -97,6 +99,12 @@ class RecordedRun:
         self.content(group_id, rollouts(score, **options))
         self.stream.publish(GroupEnqueued, group_id=group_id, raw_bytes=100, wire_bytes=50)
         return group_id
+
+    def end(self, group_id: int, content: Sequence[Rollout]) -> None:
+        """A started group is delivered with this content."""
+        self.content(group_id, content)
+        self.stream.publish(GroupEnqueued, group_id=group_id, raw_bytes=100, wire_bytes=50)
+        self.deliver(group_id)
 
     def take_over(self, group_id: int) -> None:
         """As the sender does with what an earlier life left in the outbox."""

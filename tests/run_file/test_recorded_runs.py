@@ -14,10 +14,8 @@ import pytest
 from atropos_tui.errors import AtroposError
 from atropos_tui.ledger.outcomes import Outcome, RunState
 from atropos_tui.monitor.client import RefusedError
-from atropos_tui.monitor.recorded import moments
 from atropos_tui.monitor.recorded.jsonl_run import JsonlRun
 from atropos_tui.monitor.recorded.recorded_run import RecordedRun
-from atropos_tui.monitor.run_file.reader import RunFileReader
 from atropos_tui.monitor.snapshot import RunSnapshot
 from tests.run_file.recorded_run import RecordedRun as Recording
 
@@ -68,35 +66,6 @@ async def test_a_run_whose_worker_is_gone_without_a_word_is_shown_as_crashed(pat
         shown = await next_of(snapshots)
     assert (shown.run.state, shown.run.why_ended) == (RunState.CRASHED, "it was ended by SIGKILL")
     assert delivered(shown) == 1
-    await run.close()
-
-
-@pytest.mark.parametrize("folded", [True, False])
-async def test_any_moment_can_be_wanted_and_the_newest_again(
-    path: Path, folded: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    recording = Recording(path)
-    kept = []
-    for _ in range(3):
-        recording.delivered()
-        recording.write()
-        kept.append(recording.view.snapshot())
-        recording.recorder.note_snapshot(kept[-1])
-    recording.close()
-    monkeypatch.setattr(moments, "MAX_FOLDED", 60_000 if folded else 0)
-    reader = RunFileReader(path)
-    times = [event.wall for event in reader.events() if event.kind == "group_delivered"]
-    run = RecordedRun(path, no_pieces, is_alive=lambda: True)
-    begin, end = run.extent()
-    assert begin <= times[0] <= times[-1] <= end
-    async with aclosing(run.stream()) as snapshots:  # type: ignore[type-var]
-        assert delivered(await next_of(snapshots)) == 3
-        run.seek((times[1] + times[2]) / 2 if folded else kept[1].taken_at)
-        assert delivered(await next_of(snapshots)) == 2
-        run.seek(begin - 10)
-        assert delivered(await next_of(snapshots)) == 0
-        run.seek(None)
-        assert delivered(await next_of(snapshots)) == 3
     await run.close()
 
 

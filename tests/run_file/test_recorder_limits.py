@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 import sqlite3
+import subprocess
+import sys
 import threading
 from pathlib import Path
+
+import pytest
 
 from atropos_tui.ledger.outcomes import Outcome
 from atropos_tui.monitor.group_store import GroupFilter
@@ -12,6 +18,16 @@ from atropos_tui.monitor.run_file.reader import RunFileReader
 from atropos_tui.monitor.run_file.recorder import MAX_CONTENTS
 from atropos_tui.monitor.run_file.schema import open_for_writing
 from tests.run_file.recorded_run import LIMIT, RecordedRun, wait_until
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def may_mount() -> bool:
+    """Whether a process may have a file system of its own."""
+    if shutil.which("unshare") is None:
+        return False
+    mount = ["unshare", "--map-root-user", "--mount", "mount", "-t", "tmpfs", "tmpfs", "/tmp"]
+    return subprocess.run(mount, capture_output=True, timeout=10, check=False).returncode == 0
 
 
 def opened_on_a_small_disk(path: Path) -> sqlite3.Connection:
@@ -38,6 +54,40 @@ def test_a_full_disk_stops_the_recording_with_an_alert_and_not_the_run(tmp_path:
     assert "the disk is full" in alert.text
     assert next(event.seq for event in RunFileReader(run.path).events()) == 1
     run.close()
+
+
+def check_stopped_and_whole(told: bytes, path: Path, why: str) -> None:
+    """The run went on, said so, and what was written before is there."""
+    result = json.loads(told)
+    assert result["shown"] == result["delivered"]
+    assert result["balanced"]
+    assert why in result["stopped"]
+    assert [why in alert for alert in result["alerts"]] == [True]
+    reader = RunFileReader(path)
+    assert [event.seq for event in reader.events()] == list(range(1, reader.extent().seq + 1))
+    assert 0 < reader.page(GroupFilter(outcome="delivered"), None, 1).total < result["delivered"]
+    reader.close()
+
+
+@pytest.mark.skipif(not may_mount(), reason="mounting a small file system is not allowed here")
+def test_a_file_system_that_is_full_stops_the_recording_and_not_the_run(tmp_path: Path) -> None:
+    disk, kept = tmp_path / "disk", tmp_path / "kept"
+    disk.mkdir()
+    kept.mkdir()
+    script = 'mount -t tmpfs -o size=3m tmpfs "$1" && "$2" -m tests.run_file.filling_process "$1" && cp "$1"/* "$3"'
+    told = subprocess.run(
+        ["unshare", "--map-root-user", "--mount", "sh", "-c", script, "sh", disk, sys.executable, kept],
+        cwd=ROOT, capture_output=True, timeout=60, check=True,
+    ).stdout  # fmt: skip
+    check_stopped_and_whole(told, kept / "run.db", "the disk is full")
+
+
+def test_a_file_that_may_not_grow_stops_the_recording_and_not_the_run(tmp_path: Path) -> None:
+    told = subprocess.run(
+        [sys.executable, "-m", "tests.run_file.filling_process", tmp_path, "2000000"],
+        cwd=ROOT, capture_output=True, timeout=60, check=True,
+    ).stdout  # fmt: skip
+    check_stopped_and_whole(told, tmp_path / "run.db", "I/O error")
 
 
 def test_a_file_that_cannot_be_made_stops_the_recording(tmp_path: Path) -> None:

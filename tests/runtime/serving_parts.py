@@ -140,6 +140,9 @@ class FakeTrajectoryApi:
         self.groups: list[dict[str, Any]] = []
         self.status_times: list[float] = []
         self.status_error = 0
+        self.registration_error = 0
+        self.scored_error = 0
+        self.refused_groups = 0
         self.first_env_id = 0
         self.forgotten = False
         self.more_status: dict[str, Any] = {}
@@ -188,6 +191,8 @@ class FakeTrajectoryApi:
         return JSONResponse({"batch_size": self.batch_size, "max_token_len": self.max_token_len})
 
     async def _register(self, request: Request) -> Response:
+        if self.registration_error:
+            return JSONResponse({"detail": "group_size: must be even"}, self.registration_error)
         if not self.trainer_ready:
             return JSONResponse({"status": "wait for trainer to start"})
         self.registrations.append(await request.json())
@@ -229,6 +234,9 @@ class FakeTrajectoryApi:
         )
 
     async def _scored(self, request: Request) -> Response:
+        if self.scored_error:
+            self.refused_groups += 1
+            return Response("busy", self.scored_error)
         body = await request.body()
         if request.headers.get("content-encoding") == "gzip":
             import gzip

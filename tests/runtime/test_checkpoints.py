@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from atropos_tui.runtime.checkpoints import CheckpointFiles
-from atropos_tui.runtime.resuming import NotPlain, pack, unpack
+from atropos_tui.runtime.packing import NotPlain, pack, unpack
 from tests.runtime.serving_parts import FakeTrajectoryApi, ScriptedEnv, good_group, serving, until, watched
 
 MakeEnv = Callable[..., ScriptedEnv]
@@ -105,6 +107,64 @@ async def test_a_resumed_run_takes_up_unfinished_items_and_then_the_next_of_the_
         await until(lambda: len(second.collected) >= 4)
     assert sorted(second.collected[:2]) == [36, 37]
     assert second.collected[2:4] == [38, 39]
+
+
+class Stateful:
+    """As a dataset of Hugging Face or a loader of torch tells where it is."""
+
+    def __init__(self) -> None:
+        self.row = 0
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"row": self.row, "shard": None, "epochs": (1, 2)}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        assert state["epochs"] == (1, 2)
+        self.row = state["row"]
+
+
+class WithCursors(ScriptedEnv):
+    cursor_attributes = ("train_index", "rng", "draws", "loader", "order", "rows", "absent")
+
+    def __init__(self, *arguments: Any, **keywords: Any) -> None:
+        super().__init__(*arguments, **keywords)
+        self.train_index = 0
+        self.rng = random.Random(7)
+        self.draws = np.random.default_rng(7)
+        self.loader = Stateful()
+        self.order: list[int] = []
+        self.rows = iter([1, 2, 3])
+
+
+def test_a_cursor_may_be_an_index_a_generator_a_dataset_or_any_plain_value(
+    make_env: MakeEnv, tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    first, second = make_env(WithCursors), make_env(WithCursors)
+    first.train_index, first.order, first.loader.row = 41, [3, 1, 2], 9
+    for env in (first, second):
+        env.checkpoint_dir, env.curr_step = str(tmp_path), 3
+    for _ in range(5):
+        first.rng.random()
+        first.draws.random()
+    first.save_checkpoint(3)
+    assert "leaves out WithCursors.rows, for list_iterator has no state that JSON can keep" in caplog.text
+    second.load_checkpoint()
+    assert (second.train_index, second.order, second.loader.row) == (41, [3, 1, 2], 9)
+    assert second.rng.random() == first.rng.random()
+    assert second.draws.random() == first.draws.random()
+    assert next(second.rows) == 1
+
+
+def test_what_only_has_the_name_of_a_cursor_is_left_alone(make_env: MakeEnv, tmp_path: Path):
+    first, second = make_env(), make_env()
+    first.index, first.current_index = {"a": 1}, 6  # type: ignore[attr-defined]
+    second.index = {"b": 2}  # type: ignore[attr-defined]
+    for env in (first, second):
+        env.checkpoint_dir, env.curr_step = str(tmp_path), 3
+    first.save_checkpoint(3)
+    second.load_checkpoint()
+    assert second.index == {"b": 2}  # type: ignore[attr-defined]
+    assert second.current_index == 6  # type: ignore[attr-defined]
 
 
 async def test_what_an_author_saves_is_set_again(make_env: MakeEnv, api: FakeTrajectoryApi, tmp_path: Path):

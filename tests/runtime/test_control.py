@@ -6,6 +6,9 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
+from atropos_tui.errors import AtroposError
 from atropos_tui.ledger import Outcome
 from tests.runtime.serving_parts import FakeTrajectoryApi, ScriptedEnv, good_group, serving, until, watched
 
@@ -57,6 +60,74 @@ async def test_pause_now_puts_items_back_and_resume_takes_them_first(make_env: M
         env.control.resume()
         await until(lambda: len(env.collected) >= 6)
         assert sorted(env.collected[3:6]) == [1, 2, 3]
+
+
+async def test_a_cancelled_group_has_failed_and_its_item_is_given_up(make_env: MakeEnv):
+    env = make_env(GatedEnv, item_retries=5)
+    seen = watched(env)
+    async with serving(env):
+        await until(lambda: len(env.workers) == 3)
+        env.control.cancel_group(2)
+        await until(lambda: seen.of("group_failed") and len(env.workers) == 3)
+        (failed,) = seen.of("group_failed")
+        assert (failed.group_id, failed.reason, failed.error) == (2, "cancelled", "cancelled by the operator")
+        assert env.cleanups == 1
+        # Nothing broke: the next item is taken at once, and the cancelled one never again.
+        assert env.collected == [1, 2, 3, 4]
+        assert not env._runtime.scheduler._streak.count
+    assert sorted(env.backlog) == [1, 3, 4]
+    assert env._runtime.stream.counts().balanced
+
+
+async def test_a_requeued_group_goes_back_and_its_item_is_taken_first(make_env: MakeEnv):
+    env = make_env(GatedEnv)
+    seen = watched(env)
+    async with serving(env):
+        await until(lambda: len(env.workers) == 3)
+        env.control.requeue_group(1)
+        await until(lambda: env.collected == [1, 2, 3, 1])
+        (requeued,) = seen.of("group_requeued")
+        assert (requeued.group_id, requeued.reason) == (1, "operator")
+        assert [event.from_backlog for event in seen.of("group_started")] == [False, False, False, True]
+    assert env._runtime.stream.counts().balanced
+
+
+async def test_a_group_that_is_not_being_made_cannot_be_called_off_and_it_is_said_why(make_env: MakeEnv):
+    class Handing(ScriptedEnv):
+        handing = False
+        go_on = asyncio.Event()
+
+        async def handle_send_to_api(self, *arguments: Any, **keywords: Any) -> None:
+            await super().handle_send_to_api(*arguments, **keywords)
+            self.handing = True
+            await self.go_on.wait()
+
+    env = make_env(Handing, max_num_workers=1)
+    seen = watched(env)
+    async with serving(env):
+        await until(lambda: env.handing)
+        for command in (env.control.cancel_group, env.control.requeue_group):
+            with pytest.raises(AtroposError, match="group 1 is finished; only a group that is still being made"):
+                command(1)
+            with pytest.raises(AtroposError, match="group 77 is not in flight"):
+                command(77)
+        env.control.pause()
+        env.go_on.set()
+        await until(lambda: seen.states()[-1] == "paused")
+    assert not seen.of("group_failed")
+    assert not seen.of("group_requeued")
+
+
+async def test_a_group_is_called_off_once(make_env: MakeEnv):
+    env = make_env(GatedEnv, max_num_workers=1)
+    seen = watched(env)
+    async with serving(env):
+        await until(lambda: env.workers)
+        env.control.cancel_group(1)
+        with pytest.raises(AtroposError, match="group 1 is being called off already"):
+            env.control.requeue_group(1)
+        await until(lambda: seen.of("group_failed"))
+    assert {event.group_id for event in seen.of("group_requeued")} <= {2}
 
 
 async def test_a_step_runs_exactly_one_group(make_env: MakeEnv, api: FakeTrajectoryApi):

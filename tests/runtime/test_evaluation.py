@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from atropos_tui.errors import AtroposError
 from atropos_tui.runtime.checkpoints import crosses
 from atropos_tui.runtime.config import EvalHandlingEnum
 from tests.runtime.serving_parts import FakeTrajectoryApi, ScriptedEnv, good_group, serving, until, watched
@@ -163,6 +164,32 @@ async def test_an_operator_can_ask_for_an_evaluation(make_env: MakeEnv):
         await until(lambda: env.collected)
         env.control.evaluate()
         await until(lambda: seen.of("eval_ended"))
+        env.control.pause()
+        await until(lambda: seen.states()[-1] == "paused")
+        env.control.evaluate()
+        await until(lambda: len(seen.of("eval_ended")) == 2)
+
+
+async def test_an_evaluation_that_cannot_begin_now_is_refused_and_it_is_said_why(
+    make_env: MakeEnv, api: FakeTrajectoryApi
+):
+    api.trainer_ready = False
+    env = make_env()
+    seen = watched(env)
+    env.evaluation = asyncio.Event().wait
+    async with serving(env):
+        await until(lambda: env._runtime.scheduler.waiting_for.startswith("the trainer"))
+        with pytest.raises(AtroposError, match="the run has not begun yet, it waits for the trainer"):
+            env.control.evaluate()
+        api.trainer_ready = True
+        await until(lambda: seen.states()[-1] == "running")
+        env.control.evaluate()
+        await until(lambda: env.evaluations)
+        with pytest.raises(AtroposError, match="an evaluation is running already"):
+            env.control.evaluate()
+        env.control.stop("enough")
+        with pytest.raises(AtroposError, match="the run ends: enough"):
+            env.control.evaluate()
 
 
 async def test_a_run_ends_though_an_evaluation_hangs(

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from atropos_tui.errors import UsageError
-from atropos_tui.runtime.html_page import generate_html
+from atropos_tui.html_page import generate_html
 from tests.runtime.scored_groups import anything, texts, unhurried
 
 CONVERSATION = [{"role": "user", "content": "What is 2+2?"}, {"role": "assistant", "content": "**4**"}]

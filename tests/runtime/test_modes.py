@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -168,6 +169,19 @@ async def test_modes_can_be_awaited_in_a_running_loop(
     assert "testing: false" in (tmp_path / "evals" / "evaluate_config.yaml").read_text()
 
 
+async def test_an_evaluation_prints_its_metrics_and_no_configuration_of_another_is_overwritten(
+    tokenizer_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    flags = ["--env.tokenizer_name", str(tokenizer_dir), "--env.data_dir_to_save_evals", str(tmp_path)]
+    for steps in (7, 8, 8):
+        await run_mode(ScriptedEnv, ["evaluate", *flags, "--env.total_steps", str(steps), "--env.use_wandb", "no"])
+    assert "| accuracy | 0.5000 |" in capsys.readouterr().out
+    configs = {path.name: path.read_text() for path in tmp_path.glob("*.yaml")}  # noqa: ASYNC240  nothing else runs
+    assert set(configs) == {"evaluate_config.yaml", "evaluate_config_1.yaml"}
+    assert "total_steps: 7" in configs["evaluate_config.yaml"]
+    assert "total_steps: 8" in configs["evaluate_config_1.yaml"]
+
+
 PROGRAM = textwrap.dedent(
     """
     import asyncio
@@ -234,7 +248,7 @@ def test_a_program_tells_its_progress_in_plain_lines_and_the_rate_at_the_end(pro
     ended = run(program, "process", "--env.total_steps", "3")
     assert ended.returncode == 0, ended.stderr
     assert "3/3 groups" in ended.stderr.splitlines()[-1]
-    assert "groups/s" in ended.stderr.splitlines()[-1]
+    assert re.search(r"[\d.]+ groups/(s|min)", ended.stderr.splitlines()[-1])
 
 
 async def test_a_signal_ends_a_serving_program_in_good_order(program: Path, api: FakeTrajectoryApi):

@@ -12,6 +12,7 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from atropos_tui.errors import InferenceError
+from atropos_tui.errors import AtroposError, InferenceError
 from atropos_tui.ledger import Outcome
 from atropos_tui.runtime import author_calls, trainer_watch
 from atropos_tui.runtime.backoff import Backoff
@@ -35,8 +36,8 @@ WHAT_ITEMS_DO = (
     "leak", "exit", "hang", "cling", "backlog", "odd",
 )  # fmt: skip
 WHAT_HAPPENS = (
-    "wait", "wait", "pause", "pause now", "resume", "step", "evaluate", "trainer step", "api down", "api up",
-    "api 503", "api refuses", "api forgets", "api restarts", "reply lost",
+    "wait", "wait", "pause", "pause now", "resume", "step", "evaluate", "evaluate now", "cancel", "requeue",
+    "trainer step", "api down", "api up", "api 503", "api refuses", "api forgets", "api restarts", "reply lost",
 )  # fmt: skip
 
 
@@ -148,6 +149,13 @@ async def happen(what: str, env: ScriptedEnv, wire: Wire) -> None:
             env.control.step_group()
         case "evaluate":
             env._runtime.evaluations.start(env.curr_step)
+        case "evaluate now":
+            with suppress(AtroposError):
+                env.control.evaluate()
+        case "cancel" | "requeue":
+            command = env.control.cancel_group if what == "cancel" else env.control.requeue_group
+            with suppress(AtroposError):
+                command(int(next(iter(env.running_items), 0)))
         case "trainer step":
             wire.step += 1
         case "api forgets":

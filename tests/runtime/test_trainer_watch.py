@@ -143,6 +143,46 @@ async def test_a_group_that_cannot_fit_into_a_batch_ends_the_run_with_the_number
     assert ended.state == "crashed"
 
 
+@pytest.mark.parametrize("status", [400, 401, 403, 405, 422])
+async def test_a_registration_that_is_refused_for_good_ends_the_run_with_the_servers_words(
+    make_env: MakeEnv, api: FakeTrajectoryApi, status: int
+):
+    api.registration_error = status
+    env = make_env()
+    seen = watched(env)
+    with pytest.raises(UsageError, match=rf"{api.url} refuses: POST /register-env: HTTP {status} .*must be even"):
+        await env.env_manager()
+    assert seen.of("run_ended")[0].state == "crashed"
+
+
+@pytest.mark.parametrize("status", [404, 409, 429, 503])
+async def test_a_registration_that_may_yet_be_taken_is_waited_for(
+    make_env: MakeEnv, api: FakeTrajectoryApi, status: int
+):
+    api.registration_error = status
+    env = make_env()
+    seen = watched(env)
+    async with serving(env):
+        await until(lambda: any(f"HTTP {status}" in words for words in waits(seen)))
+        api.registration_error = 0
+        await until(lambda: len(api.groups) > 0)
+
+
+async def test_a_run_that_was_registered_once_waits_whatever_a_restarted_api_says(
+    make_env: MakeEnv, api: FakeTrajectoryApi
+):
+    env = make_env()
+    seen = watched(env)
+    async with serving(env):
+        await until(lambda: len(api.groups) > 0)
+        api.registration_error = 422
+        api.forgotten = True
+        await until(lambda: any("HTTP 422" in words for words in waits(seen)))
+        api.registration_error = 0
+        before = len(api.groups)
+        await until(lambda: len(api.registrations) == 2 and len(api.groups) > before)
+
+
 async def test_what_breaks_setup_ends_the_run_with_its_root_cause(make_env: MakeEnv):
     class Broken(ScriptedEnv):
         async def setup(self) -> None:

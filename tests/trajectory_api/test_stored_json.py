@@ -13,10 +13,10 @@ from atropos_tui.trajectory_api.stored_json import StoredJson, gzip_of
 TEXTS = st.lists(st.binary(max_size=300), max_size=6)
 
 
-@given(TEXTS, st.booleans())
-def test_joined_pieces_are_one_gzip_member_of_the_joined_texts(texts: list[bytes], hurried: bool) -> None:
+@given(TEXTS)
+def test_joined_pieces_are_one_gzip_member_of_the_joined_texts(texts: list[bytes]) -> None:
     stored = [
-        StoredJson.plain(text).deflate(hurried=hurried) if index % 2 else StoredJson.plain(text).in_plain_blocks()
+        StoredJson.plain(text).deflate() if index % 2 else StoredJson.plain(text).in_plain_blocks()
         for index, text in enumerate(texts)
     ]
     stream = b"".join(gzip_of(stored))
@@ -42,5 +42,12 @@ def test_texts_longer_than_one_plain_block_are_split() -> None:
 
 def test_numbers_take_little_more_than_half_of_their_text_when_deflated() -> None:
     text = ("[" + ",".join(str(number * 7919 % 32_000) for number in range(5000)) + "]").encode()
-    for hurried in (False, True):
-        assert StoredJson.plain(text).deflate(hurried=hurried).stored_bytes < 0.6 * len(text)
+    assert StoredJson.plain(text).deflate().stored_bytes < 0.6 * len(text)
+
+
+@given(st.binary(max_size=300), st.booleans())
+def test_what_is_packed_into_bytes_is_unpacked_again(text: bytes, deflated: bool) -> None:
+    stored = StoredJson.plain(text).deflate() if deflated else StoredJson.plain(text)
+    unpacked = StoredJson.unpacked(stored.packed())
+    assert (unpacked.text(), unpacked.size, unpacked.crc) == (text, stored.size, stored.crc)
+    assert b"".join(gzip_of([unpacked.deflate()])) == b"".join(gzip_of([stored.deflate()]))

@@ -13,7 +13,7 @@ from textual.pilot import Pilot
 from atropos_tui.monitor.snapshot import RunSnapshot
 from atropos_tui.ui.app import AtroposApp
 from atropos_tui.ui.quit import DETACH, STOP
-from tests.ui.recorded import RecordedSource, running
+from tests.ui.recorded import NOW, RecordedSource, running
 
 MakeApp = Callable[..., "ListenedApp"]
 
@@ -35,6 +35,7 @@ def plain_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the developer's own terminal says must not change what is drawn."""
     for name in ("NO_COLOR", "TEXTUAL_THEME", "TEXTUAL", "TMUX", "STY"):
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("LC_ALL", "C.UTF-8")
 
 
 @pytest.fixture
@@ -44,6 +45,7 @@ def make_app() -> MakeApp:
     def make(*snapshots: RunSnapshot, source: RecordedSource | None = None, **options: Any) -> ListenedApp:
         options.setdefault("on_quit", (STOP, DETACH))
         options.setdefault("clock", lambda: 0.0)
+        options.setdefault("wall_clock", lambda: NOW)
         options.setdefault("theme", "dusk")
         return ListenedApp(source or RecordedSource(*(snapshots or (running(),))), **options)
 

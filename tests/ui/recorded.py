@@ -10,11 +10,16 @@ import math
 import random
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
+from functools import partial
+from pathlib import Path
 
 from atropos_tui.errors import AtroposError
 from atropos_tui.ledger.outcomes import Outcome, RunState, Stage, ThrottleReason
+from atropos_tui.monitor.group_query import ALL_GROUPS, GroupQuery, sorted_rows
+from atropos_tui.monitor.group_store import GroupFilter, sorted_page
 from atropos_tui.monitor.snapshot import (
     Alert,
+    ConfigRow,
     EndedRow,
     EvalRow,
     EvalsSection,
@@ -30,12 +35,15 @@ from atropos_tui.monitor.snapshot import (
     RolloutDetail,
     RunSection,
     RunSnapshot,
+    ScorePart,
     ScoresSection,
     SendsSection,
     ServerRow,
     SkippedSection,
+    TokenLooks,
     TrendPoint,
 )
+from atropos_tui.ui.views.messages import says
 
 NOW = 1_800_000_000.0
 GROUP_SIZE = 8
@@ -241,6 +249,18 @@ def _scores() -> ScoresSection:
         last20=0.74,
         completion_tokens=13.6,
         truncated_share=0.004,
+        parts=_parts(trend),
+        looks=TokenLooks(rollouts=128, repetitive=2, repetitive_group=1_290),
+    )
+
+
+def _parts(trend: Sequence[TrendPoint]) -> tuple[ScorePart, ...]:
+    """Two parts that follow the score, and one that has stopped telling rollouts apart."""
+    points = tuple(point.mean for point in trend[::3])
+    return (
+        ScorePart("right_letters", 1_376, 0.71, 0.19, points),
+        ScorePart("right_length", 1_376, 0.94, 0.06, tuple(min(1.0, 0.4 + point) for point in points)),
+        ScorePart("format", 1_376, 1.0, 0.0, (0.2, 0.6, 0.9, *(1.0,) * 57)),
     )
 
 
@@ -266,7 +286,9 @@ def _skipped() -> SkippedSection:
         total=274,
         last_minute=14,
         ended_last_minute=78,
-        reasons=tuple(ReasonCount(*reason) for reason in _SKIP_REASONS),
+        last_ten_minutes=152,
+        ended_last_ten_minutes=803,
+        reasons=tuple(ReasonCount(*reason, reason[3] * 9 + 2) for reason in _SKIP_REASONS),
         all_best=131,
         all_worst=70,
         all_equal=13,
@@ -360,6 +382,8 @@ def _logs() -> LogsSection:
             NOW - 700,
             NOW - 21,
             traceback,
+            1_387,
+            "reverse oahto",
         ),
         LogRow(
             "WARNING",
@@ -477,6 +501,33 @@ def _rollout(text: str, score: float, advantage: float, chance: random.Random) -
     )
 
 
+def config_rows() -> tuple[ConfigRow, ...]:
+    """The merged configuration, with values from every kind of source."""
+    set_by = {"env.group_size": ("8", "run.yaml"), "env.total_steps": ("2000", "command line")}
+    settings = {
+        "env.group_size": "4", "env.max_num_workers": "-1", "env.max_eval_workers": "16",
+        "env.max_num_workers_per_node": "8", "env.steps_per_eval": "100", "env.max_token_length": "2048",
+        "env.eval_handling": "STOP_TRAIN", "env.eval_limit_ratio": "0.5", "env.inference_weight": "1.0",
+        "env.total_steps": "1000", "env.max_batches_offpolicy": "3", "env.tokenizer_name": "pocket",
+        "env.use_wandb": "True", "env.rollout_server_url": "http://localhost:8000",
+        "env.ensure_scores_are_not_same": "True", "env.data_path_to_save_groups": "None",
+    }  # fmt: skip
+    rows = [ConfigRow(name, *set_by.get(name, (value, "class default"))) for name, value in settings.items()]
+    servers = [
+        ConfigRow(f"openai[{index}].{name}", value, "run.yaml" if name != "timeout" else "class default")
+        for index in range(3)
+        for name, value in (
+            ("base_url", f"http://10.0.0.{5 + index}:9001/v1"), ("api_key", "***"),
+            ("model_name", "pocket"), ("timeout", "1200"),
+        )
+    ]  # fmt: skip
+    prompt = "Reverse the string. " + "Answer with the reversed string and nothing else. " * 6
+    return (
+        *rows, ConfigRow("env.system_prompt", prompt, "config_init"),
+        ConfigRow("env.batch_size", "64", "the trainer"), *servers, ConfigRow("slurm", "False", "class default"),
+    )  # fmt: skip
+
+
 class RecordedSource:
     """Plays snapshots and keeps note of the commands it gets. `fail_with` makes every call fail from then on."""
 
@@ -485,6 +536,8 @@ class RecordedSource:
         self.fail_with: AtroposError | None = None
         self.rows = list(ended_rows() if rows is None else rows)
         self.details: dict[int, GroupDetail] = {}
+        self.notes_file: Path | None = None
+        self.takes_at_once = True
         self._snapshots = list(snapshots)
         self._news = asyncio.Event()
         self.streams_opened = 0
@@ -511,14 +564,27 @@ class RecordedSource:
             await self._news.wait()
 
     async def groups(
-        self, *, older_than: int | None = None, limit: int = 50, outcome: str = "", reason: str = ""
+        self,
+        *,
+        older_than: int | None = None,
+        limit: int = 50,
+        outcome: str = "",
+        reason: str = "",
+        query: GroupQuery = ALL_GROUPS,
     ) -> GroupPage:
         if self.fail_with is not None:
             raise self.fail_with
-        wanted = [row for row in self.rows if outcome in ("", row.outcome) and reason in ("", row.reason)]
-        older = [row for row in wanted if older_than is None or row.group_id < older_than]
+        wanted = GroupFilter.of(query, outcome=outcome, reason=reason)
+        rows = [row for row in self.rows if wanted.matches(row, partial(self._says, row))]
+        if not wanted.by_time:
+            return sorted_page(sorted_rows(rows, query.order), older_than, limit)
+        older = [row for row in rows if older_than is None or row.group_id < older_than]
         page = tuple(older[:limit])
-        return GroupPage(page, page[-1].group_id if len(older) > limit else None, len(wanted))
+        return GroupPage(page, page[-1].group_id if len(older) > limit else None, len(rows))
+
+    def _says(self, row: EndedRow, word: str) -> bool:
+        detail = self.details.get(row.group_id) or group_detail(row)
+        return any(says(rollout.messages, [word]) for rollout in detail.rollouts)
 
     async def group(self, group_id: int) -> GroupDetail:
         if self.fail_with is not None:
@@ -533,8 +599,28 @@ class RecordedSource:
     async def pause(self) -> None:
         self._note("pause")
 
+    async def pause_now(self) -> None:
+        self._note("pause now")
+
     async def resume(self) -> None:
         self._note("resume")
+
+    async def evaluate_now(self) -> bool:
+        self._note("evaluate now")
+        return self.takes_at_once
+
+    async def cancel_group(self, group_id: int) -> bool:
+        self._note(f"cancel {group_id}")
+        return self.takes_at_once
+
+    async def requeue_group(self, group_id: int) -> bool:
+        self._note(f"requeue {group_id}")
+        return self.takes_at_once
+
+    async def config(self) -> tuple[ConfigRow, ...]:
+        if self.fail_with is not None:
+            raise self.fail_with
+        return config_rows()
 
     async def step_group(self) -> None:
         self._note("step")

@@ -23,3 +23,11 @@ def test_the_screen_loads_no_heavy_library() -> None:
     program = f"import sys, atropos_tui.ui.app; print([name for name in {HEAVY} if name in sys.modules])"
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
     assert result.stdout.strip() == "[]"
+
+
+def test_attaching_loads_nothing_that_only_workers_and_records_need() -> None:
+    unwanted = (*HEAVY, "pydantic", "pydantic_core", "orjson", "atropos_tui.monitor.model", "atropos_tui.ledger.events")
+    modules = "atropos_tui.cli, atropos_tui.verbs.attach, atropos_tui.verbs.screen"
+    program = f"import sys, {modules}; print([name for name in {unwanted} if name in sys.modules])"
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    assert result.stdout.strip() == "[]"

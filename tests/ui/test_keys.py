@@ -3,30 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 from textual.pilot import Pilot
 
 from atropos_tui.errors import AtroposError
-from atropos_tui.ledger.outcomes import Outcome
 from atropos_tui.ui.app import AtroposApp
 from atropos_tui.ui.dashboard import DashboardScreen
 from atropos_tui.ui.header import Header
 from atropos_tui.ui.help import HelpScreen
 from atropos_tui.ui.keys import COMMANDS, Scope, commands
-from atropos_tui.ui.panes.group_list import GroupListPane
 from atropos_tui.ui.panes.pane import Pane
 from atropos_tui.ui.panes.rollout import RolloutPane
 from atropos_tui.ui.panes.scores import ScoresPane
 from atropos_tui.ui.panes.skipped import SkippedPane
 from atropos_tui.ui.quit import DETACH, QuitScreen
 from atropos_tui.ui.user_files import UserFiles
-from atropos_tui.ui.views.rollout_text import View
-from atropos_tui.ui.views.tokens import Lens
 from atropos_tui.ui.widgets.canvas import Canvas
 from tests.ui.conftest import ListenedApp, MakeApp, until
 from tests.ui.recorded import RecordedSource, crashed, paused, pausing, running
@@ -346,162 +340,6 @@ class TestLeaving:
             assert isinstance(app.screen, DashboardScreen)
 
 
-class TestTrajectories:
-    async def opened(self, pilot: Pilot[Any]) -> tuple[ListenedApp, GroupListPane, RolloutPane]:
-        app = await known(pilot)
-        await pilot.press("t")
-        await until(pilot, lambda: app.screen.query(RolloutPane))
-        groups, rollout = app.screen.query_one(GroupListPane), app.screen.query_one(RolloutPane)
-        await until(pilot, lambda: rollout.detail is not None)
-        return app, groups, rollout
-
-    async def test_n_and_p_step_through_the_rollouts_and_around(self, make_app: MakeApp) -> None:
-        async with make_app().run_test(size=(120, 40)) as pilot:
-            _, _, rollout = await self.opened(pilot)
-            await pilot.press("N")
-            await until(pilot, lambda: len(rollout.rollouts) == 8)
-            await pilot.press("n", "right", "p")
-            assert rollout.rollout == 1
-            await pilot.press("left", "p")
-            assert rollout.rollout == 7
-
-    async def test_groups_step_older_and_newer(self, make_app: MakeApp) -> None:
-        async with make_app().run_test(size=(120, 40)) as pilot:
-            _, groups, rollout = await self.opened(pilot)
-            for onward, back in (("N", "P"), ("J", "K"), ("j", "k"), ("down", "up")):
-                await pilot.press("g", onward, onward, back)
-                assert groups.cursor == 1
-            wanted = groups.groups[1].group_id
-            await until(pilot, lambda: rollout.detail is not None and rollout.detail.row.group_id == wanted)
-
-    async def test_b_and_w_find_the_best_and_the_worst_rollout(self, make_app: MakeApp) -> None:
-        async with make_app().run_test(size=(120, 40)) as pilot:
-            _, groups, rollout = await self.opened(pilot)
-            await pilot.press("N")
-            await until(pilot, lambda: len(rollout.rollouts) == 8)
-            scores = groups.groups[1].scores
-            await pilot.press("b")
-            assert scores[rollout.rollout] == max(scores)
-            await pilot.press("w")
-            assert scores[rollout.rollout] == min(scores)
-
-    async def test_v_changes_between_messages_and_tokens_and_x_the_lens(self, make_app: MakeApp) -> None:
-        async with make_app().run_test(size=(120, 40)) as pilot:
-            _, _, rollout = await self.opened(pilot)
-            await pilot.press("N", "v")
-            assert (rollout.view, rollout.lens) == (View.TOKENS, Lens.LOGPROB)
-            await pilot.press("x")
-            assert rollout.lens is Lens.ADVANTAGE
-            await pilot.press("v")
-            assert rollout.view is View.MESSAGES
-
-    async def test_full_stop_comma_and_m_move_between_tokens(self, make_app: MakeApp) -> None:
-        async with make_app().run_test(size=(120, 40)) as pilot:
-            _, _, rollout = await self.opened(pilot)
-            await pilot.press("N")
-            await until(pilot, lambda: len(rollout.rollouts) == 8)
-            first_trained = rollout.token
-            await pilot.press("full_stop", "full_stop", "comma")
-            assert rollout.token == first_trained + 1
-            await pilot.press("m")
-            logprobs = rollout.rollouts[0].logprobs
-            assert logprobs[rollout.token] == min(logprobs)
-
-    async def test_f_filters_by_outcome(self, make_app: MakeApp) -> None:
-        async with make_app().run_test(size=(120, 40)) as pilot:
-            _, groups, _ = await self.opened(pilot)
-            await pilot.press("f", "f")
-            await until(pilot, lambda: groups.groups and {row.outcome for row in groups.groups} == {Outcome.SKIPPED})
-
-    async def test_slash_filters_by_the_filter_language(self, make_app: MakeApp) -> None:
-        async with make_app().run_test(size=(120, 40)) as pilot:
-            app, groups, _ = await self.opened(pilot)
-            await pilot.press("slash", *"split:all_b", "enter")
-            await until(pilot, lambda: groups.groups and {row.split for row in groups.groups} == {"all_best"})
-            await until(pilot, lambda: app.focused is groups)
-
-    async def test_a_filter_that_cannot_be_read_says_why_and_stays_open(self, make_app: MakeApp) -> None:
-        async with make_app().run_test(size=(120, 40)) as pilot:
-            app, groups, _ = await self.opened(pilot)
-            await pilot.press("slash", *"scroe:1", "enter")
-            await until(pilot, lambda: "there is no field 'scroe'" in "".join(app.said))
-            assert app.screen.query_one("#filter").display
-            await pilot.press("escape")
-            await until(pilot, lambda: app.focused is groups)
-            assert groups.filter.text == ""
-
-    async def test_c_compares_with_the_best_from_the_first_difference_on(self, make_app: MakeApp) -> None:
-        async with make_app().run_test(size=(120, 40)) as pilot:
-            _, groups, rollout = await self.opened(pilot)
-            await pilot.press("N")
-            await until(pilot, lambda: len(rollout.rollouts) == 8)
-            scores = groups.groups[1].scores
-            await pilot.press("w", "c")
-            assert rollout.beside is not None
-            assert scores[rollout.beside] == max(scores)
-            one, other = rollout.rollouts[rollout.rollout].tokens, rollout.rollouts[rollout.beside].tokens
-            assert one[: rollout.token] == other[: rollout.token]
-            assert one[rollout.token] != other[rollout.token]
-            await pilot.press("C", "c")
-            assert rollout.beside is None
-
-    async def test_y_copies_and_capital_y_writes_a_file(
-        self, make_app: MakeApp, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-    ) -> None:
-        monkeypatch.chdir(tmp_path)
-        async with make_app().run_test(size=(120, 40)) as pilot:
-            app, _, rollout = await self.opened(pilot)
-            sent: list[str] = []
-            monkeypatch.setattr(app, "send_to_terminal", sent.append)
-            await pilot.press("y")
-            assert app.said == ["there is no rollout to copy"]
-            await pilot.press("N")
-            await until(pilot, lambda: len(rollout.rollouts) == 8)
-            await pilot.press("y", "Y")
-            await until(pilot, lambda: any("written to" in said for said in app.said))
-            assert sent[0].startswith("\x1b]52;c;")
-            assert os.listdir(tmp_path) == ["group-1386.json"]
-
-    async def test_older_pages_load_when_the_cursor_nears_the_end(self, make_app: MakeApp) -> None:
-        async with make_app().run_test(size=(120, 40)) as pilot:
-            _, groups, _ = await self.opened(pilot)
-            assert groups.rows == 100
-            await pilot.press("G")
-            await until(pilot, lambda: groups.rows == 120)
-
-    async def test_groups_that_ended_since_are_announced_and_g_at_the_top_loads_them(self, make_app: MakeApp) -> None:
-        source = RecordedSource(running())
-        async with make_app(source=source).run_test(size=(120, 40)) as pilot:
-            _, groups, _ = await self.opened(pilot)
-            newer = running()
-            newer.ledger.by_outcome[Outcome.DELIVERED] += 3
-            source.play(newer)
-            await until(pilot, lambda: groups.newer == 3)
-            await pilot.press("g")
-            await until(pilot, lambda: groups.newer == 0)
-
-    async def test_on_a_narrow_terminal_enter_reads_and_escape_returns_to_the_list(self, make_app: MakeApp) -> None:
-        async with make_app().run_test(size=(80, 24)) as pilot:
-            app, groups, rollout = await self.opened(pilot)
-            assert (groups.display, rollout.display) == (True, False)
-            await pilot.press("enter")
-            assert (groups.display, rollout.display) == (False, True)
-            assert app.focused is rollout
-            await pilot.press("escape")
-            assert (groups.display, rollout.display) == (True, False)
-            await pilot.press("escape")
-            assert isinstance(app.screen, DashboardScreen)
-
-    async def test_a_group_that_is_gone_says_so(self, make_app: MakeApp) -> None:
-        app = make_app()
-        async with app.run_test(size=(120, 40)) as pilot:
-            await known(pilot)
-            app.show_group(3)
-            await until(pilot, lambda: app.screen.query(RolloutPane))
-            rollout = app.screen.query_one(RolloutPane)
-            await until(pilot, lambda: "not kept any more" in rollout.failure)
-
-
 class TestTheTable:
     def test_every_id_is_there_once(self) -> None:
         ids = [command.id for command in COMMANDS]
@@ -518,14 +356,14 @@ class TestTheTable:
 
     async def test_a_keymap_gives_a_command_other_keys(self, make_app: MakeApp) -> None:
         source = RecordedSource(running())
-        app = make_app(source=source, user_files=UserFiles(keymap={"run.pause": "o"}))
+        app = make_app(source=source, user_files=UserFiles(keymap={"run.pause": "v"}))
         async with app.run_test() as pilot:
             await known(pilot)
-            assert painted(app.screen.query_one("#footer", Canvas))[0].startswith(" o pause")
+            assert painted(app.screen.query_one("#footer", Canvas))[0].startswith(" v pause")
             await pilot.press("p")
             await pilot.pause()
             assert source.commands == []
-            await pilot.press("o")
+            await pilot.press("v")
             await until(pilot, lambda: source.commands == ["pause"])
 
 

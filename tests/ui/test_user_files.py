@@ -12,7 +12,8 @@ from atropos_tui.errors import UsageError
 from atropos_tui.ui.crash import write_crash_file
 from atropos_tui.ui.exporting import MOST_CLIPBOARD_BYTES, clipboard_sequence, rollout_as_text, write_group
 from atropos_tui.ui.keymap import load_keymap
-from atropos_tui.ui.user_files import config_directory, read_user_files
+from atropos_tui.ui.user_files import read_user_files
+from atropos_tui.user_config import config_directory
 from tests.ui.recorded import ended_rows, group_detail
 
 DETAIL = group_detail(ended_rows(2)[1])
@@ -21,8 +22,8 @@ DETAIL = group_detail(ended_rows(2)[1])
 class TestKeymap:
     def test_keys_are_read_by_command(self, tmp_path: Path) -> None:
         path = tmp_path / "keymap.toml"
-        path.write_text('"run.pause" = "o, f5"\n')
-        assert load_keymap(path) == {"run.pause": "o,f5"}
+        path.write_text('"run.pause" = "v, f5"\n')
+        assert load_keymap(path) == {"run.pause": "v,f5"}
 
     @pytest.mark.parametrize(
         ("text", "complaint"),
@@ -31,6 +32,7 @@ class TestKeymap:
             ('"run.pause" = ""', "run.pause needs keys"),
             ('"run.pause" = 3', "run.pause needs keys"),
             ('"run.pause" = "r"', "'r' has two meanings in 'The run'"),
+            ('"run.pause" = "o"', "'o' has two meanings in 'the dashboard'"),
             ("run.pause", "cannot read the keymap"),
         ],
     )

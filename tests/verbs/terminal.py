@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import pexpect
 import pyte
@@ -13,11 +14,11 @@ COLUMNS, ROWS = 120, 40
 
 
 class Terminal:
-    def __init__(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
+    def __init__(self, command: Sequence[str], environment: Mapping[str, str], directory: Path | None = None) -> None:
         self._screen = pyte.Screen(COLUMNS, ROWS)
         self._stream = pyte.ByteStream(self._screen)
         self.child = pexpect.spawn(
-            command[0], list(command[1:]), dimensions=(ROWS, COLUMNS), env=dict(environment), timeout=60
+            command[0], list(command[1:]), dimensions=(ROWS, COLUMNS), env=dict(environment), timeout=60, cwd=directory
         )
 
     def shows(self, text: str) -> bool:

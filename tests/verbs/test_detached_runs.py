@@ -33,6 +33,10 @@ def test_a_detached_run_is_listed_commanded_read_and_stopped(runs: ServedRuns) -
     runs.run("step")
     wait_until(lambda: runs.status("first")["ledger"]["started"] == paused + 1)
 
+    runs.run("evaluate-now", "first")
+    runs.run("cancel", "first", 999_999, status=1)
+    runs.run("requeue", "first", "a", status=2)
+
     follow = runs.command("logs", "-f", "first")
     with subprocess.Popen(follow, env=runs.environment, stdout=subprocess.PIPE, text=True) as follower:
         runs.run("stop", "first")

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import json
+import os
+import re
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet
 import pytest
 
 from atropos_tui.cli import main
 from atropos_tui.monitor.recorded.scored_groups import read_group
+from atropos_tui.verbs import export as export_verb
+from atropos_tui.verbs.export import FORMATS
+from atropos_tui.verbs.parquet import parquet_schema
 from tests.run_file.recorded_run import RecordedRun, rollouts
 
 
@@ -36,6 +46,16 @@ def test_jsonl_reads_back_as_the_same_groups(run_file: Path, capsys: pytest.Capt
         assert (list(read.logprobs), list(read.messages)) == (list(was.logprobs), list(was.messages))
 
 
+def exported_groups(kind: str, path: Path) -> int:
+    """How many groups of the run an export has. SFT and DPO data have one of each here."""
+    if kind == "html":
+        return len(re.findall(r'id="group-\d+-item-0"', path.read_text()))
+    if kind == "parquet":
+        return len(set(pyarrow.parquet.read_table(path)["group_id"].to_pylist()))
+    return len(path.read_text().splitlines())
+
+
+@pytest.mark.parametrize("kind", FORMATS)
 @pytest.mark.parametrize(
     ("filters", "groups"),
     [
@@ -44,10 +64,58 @@ def test_jsonl_reads_back_as_the_same_groups(run_file: Path, capsys: pytest.Capt
         (("--reason", "identical_scores"), 1),
     ],
 )  # fmt: skip
-def test_filters_choose_groups(
-    run_file: Path, filters: tuple[str, ...], groups: int, capsys: pytest.CaptureFixture[str]
+def test_filters_choose_groups_in_every_format(
+    run_file: Path, tmp_path: Path, kind: str, filters: tuple[str, ...], groups: int
 ) -> None:
-    assert len(export(capsys, run_file, "--format", "jsonl", *filters)) == groups
+    out = tmp_path / "out"
+    one_each = ("--most-per-group", "1", "--allow-negative-scores")
+    assert main(["export", str(run_file), "--format", kind, "-o", str(out), *one_each, *filters]) == 0
+    assert exported_groups(kind, out) == groups
+
+
+def test_parquet_has_a_row_for_each_rollout_as_it_was(run_file: Path, tmp_path: Path) -> None:
+    out = tmp_path / "groups.parquet"
+    assert main(["export", str(run_file), "--format", "parquet", "-o", str(out)]) == 0
+    table = pyarrow.parquet.read_table(out)
+    good, better, *skipped = table.to_pylist()
+    assert table.schema.equals(parquet_schema())
+    assert [row["outcome"] for row in skipped] == ["skipped", "skipped"]
+    for number, (row, was) in enumerate(zip((good, better), rollouts(0.5, text="good", tokens=6), strict=True)):
+        assert (row["group_id"], row["rollout"], row["score"], row["step"]) == (1, number, was.score, 3)
+        assert (row["tokens"], row["masks"], row["logprobs"]) == (list(was.tokens), list(was.masks), list(was.logprobs))
+        assert json.loads(row["messages"]) == list(was.messages)
+        assert (row["parts"], row["finish_reason"], row["advantages"]) == ([("format", 0.5)], "stop", [])
+        assert abs(row["ended_at"].timestamp() - time.time()) < 60
+
+
+def test_parquet_without_pyarrow_names_the_extra_and_leaves_no_file(
+    run_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    out = tmp_path / "groups.parquet"
+    assert main(["export", str(run_file), "--format", "parquet", "-o", str(out)]) == 2
+    assert "atropos-tui[parquet]" in capsys.readouterr().err
+    assert not out.exists()
+
+
+def test_parquet_reads_a_jsonl_too_and_goes_to_standard_output(tmp_path: Path, capsysbinary: Any) -> None:
+    lines = tmp_path / "groups.jsonl"
+    lines.write_text(json.dumps({"tokens": [[65], [66]], "masks": [[65], [66]], "scores": [1.0, 0.0]}) + "\n")
+    assert main(["export", str(lines), "--format", "parquet"]) == 0
+    table = pyarrow.parquet.read_table(io.BytesIO(capsysbinary.readouterr().out))
+    assert table["tokens"].to_pylist() == [[65], [66]]
+
+
+def test_a_file_that_could_not_be_written_whole_is_taken_away(
+    run_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*arguments: object) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(export_verb, "_write_lines", full)
+    assert main(["export", str(run_file), "--format", "jsonl", "-o", str(tmp_path / "out")]) == 1
+    assert "No space left" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
 
 
 def test_sft_takes_the_best_sequences_above_zero(run_file: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,27 +6,16 @@ Contents stay in the file: of each line its place is remembered, and it is read 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sized
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
-from atropos_tui.ledger import Clock, EventStream
-from atropos_tui.ledger.content import GroupContent
-from atropos_tui.ledger.events import (
-    EventBase,
-    GroupDelivered,
-    GroupEnqueued,
-    GroupScored,
-    GroupStarted,
-    LogLine,
-    RunEnded,
-    RunStarted,
-)
-from atropos_tui.ledger.outcomes import DeliveredAs, RunState
-from atropos_tui.monitor.group_store import GroupFilter, KeptGroup
-from atropos_tui.monitor.model import Model
+from atropos_tui.ledger.content import Rollout
+from atropos_tui.monitor.group_query import sorted_rows
+from atropos_tui.monitor.group_store import GroupFilter, KeptGroup, sorted_page
 from atropos_tui.monitor.open_groups import EndedGroup
 from atropos_tui.monitor.packed_content import pack
+from atropos_tui.monitor.recorded.jsonl_lines import JsonlLine, ToldLines
 from atropos_tui.monitor.recorded.scored_groups import read_group
 from atropos_tui.monitor.snapshot import GroupPage, RunSnapshot
 
@@ -36,24 +25,23 @@ ITEM_LENGTH = 200
 class JsonlFile:
     """Groups are numbered by their lines, from 1; lines that are no groups are told in the log. Safe from any thread.
 
-    The file tells no times: all groups have that of the file's last change. Raises OSError.
+    Raises OSError.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._model = Model()
-        # Where each line begins.
-        self._offsets: dict[int, int] = {}
-        self._clock = _FileClock(path.stat().st_mtime, self._offsets)
-        self._stream = EventStream(_Sink(self._apply), clock=self._clock)
+        self._changed_at = path.stat().st_mtime
+        self._lines: list[JsonlLine] = []
         self._ended: dict[int, EndedGroup] = {}
         self._end = 0
-        self._lines = 0
+        self._newest = self._told_nothing()
+        # As far as a past moment was asked for, so that the next line costs one line.
+        self._past = self._told_nothing()
         self._lock = threading.Lock()
-        self._stream.publish(
-            RunStarted, run_id=path.name, environment=path.stem, file=str(path), pid=0, group_size=0, total_steps=0,
-            max_token_length=0, tokenizer_name="",
-        )  # fmt: skip
+
+    @property
+    def lines(self) -> int:
+        return len(self._lines)
 
     def read_on(self) -> bool:
         """Take in the lines that were added; whether there were any. A last line without its end is not one yet."""
@@ -69,18 +57,31 @@ class JsonlFile:
     def finish(self) -> None:
         """Say that this is all for now."""
         with self._lock:
-            why = f"{len(self._ended)} groups of {self.path.name}"
-            self._stream.publish(RunEnded, state=RunState.FINISHED, why=why)
+            self._newest.finish()
 
-    def snapshot(self) -> RunSnapshot:
+    def snapshot(self, line: int | None = None) -> RunSnapshot:
+        """After all lines that were read, or as if the file ended with this line."""
         with self._lock:
-            return self._model.snapshot(self._clock.monotonic(), self._clock.wall())
+            if line is None:
+                return self._newest.snapshot()
+            if self._past.told > line:
+                self._past = self._told_nothing()
+            for further in self._lines[self._past.told : line]:
+                self._past.tell(further)
+            return self._past.snapshot()
 
-    def page(self, wanted: GroupFilter, older_than: int | None, limit: int) -> GroupPage:
-        """The last lines first."""
+    def page(self, wanted: GroupFilter, older_than: int | None, limit: int, not_after: int | None = None) -> GroupPage:
+        """The last lines first, none after the line `not_after`."""
         with self._lock:
             ended = list(reversed(self._ended.values()))
-        matching = [group.row for group in ended if wanted.matches(group.row) and self._has(group, wanted.search)]
+        shown = [group for group in ended if not_after is None or group.row.group_id <= not_after]
+        matching = [
+            group.row
+            for group in shown
+            if self._has(group, wanted.search) and wanted.matches(group.row, partial(self._says, group.row.group_id))
+        ]
+        if not wanted.by_time:
+            return sorted_page(sorted_rows(matching, wanted.order), older_than, limit)
         older = [row for row in matching if older_than is None or row.group_id < older_than]
         rows = tuple(older[:limit])
         return GroupPage(rows, rows[-1].group_id if len(older) > limit else None, len(matching))
@@ -96,38 +97,15 @@ class JsonlFile:
             return None
         return KeptGroup(group_id, ended, pack(read_group(self._line(group_id), group_id)))
 
-    def _apply(self, event: EventBase) -> None:
-        if (ended := self._model.apply(event)) is not None:
-            self._ended[ended.row.group_id] = ended
+    def _told_nothing(self) -> ToldLines:
+        return ToldLines(self.path.name, str(self.path), self._changed_at)
 
-    def _take(self, line: bytes) -> None:
-        self._lines += 1
-        self._offsets[self._lines] = self._end
-        self._end += len(line)
-        if not line.strip():
-            return
-        try:
-            content = read_group(line, self._lines)
-        except ValueError as error:
-            self._stream.publish(
-                LogLine, level="WARNING", logger=self.path.name, text=f"line {self._lines} is no scored group: {error}"
-            )
-            return
-        self._tell(content, len(line))
-
-    def _tell(self, content: GroupContent, size: int) -> None:
-        group_id, rollouts = content.group_id, content.rollouts
-        publish = self._stream.publish
-        publish(GroupStarted, group_id=group_id, item=_item(content), rollouts=len(rollouts), step=0)
-        self._model.note_content(group_id)
-        publish(
-            GroupScored,
-            group_id=group_id,
-            scores=tuple(rollout.score for rollout in rollouts if rollout.score is not None),
-            completion_tokens=tuple(sum(mask != -100 for mask in rollout.masks) for rollout in rollouts),
-        )
-        publish(GroupEnqueued, group_id=group_id, raw_bytes=size, wire_bytes=size)
-        publish(GroupDelivered, group_id=group_id, reason=DeliveredAs.RECEIVED, latency=0.0, attempts=1)
+    def _take(self, text: bytes) -> None:
+        line = _read(text, len(self._lines) + 1, self._end)
+        self._lines.append(line)
+        self._end += len(text)
+        if (ended := self._newest.tell(line)) is not None:
+            self._ended[line.number] = ended
 
     def _has(self, group: EndedGroup, search: str) -> bool:
         if not search:
@@ -136,38 +114,37 @@ class JsonlFile:
         text = str([rollout.messages for rollout in content.rollouts]).lower()
         return all(word in text for word in search.lower().replace('"', " ").split())
 
-    def _line(self, group_id: int) -> bytes:
+    def _says(self, number: int, word: str) -> bool:
+        kept = self.find(number)
+        return kept is not None and kept.says(word)
+
+    def _line(self, number: int) -> bytes:
         with self.path.open("rb") as file:
-            file.seek(self._offsets[group_id])
+            file.seek(self._lines[number - 1].offset)
             return file.readline()
 
 
-class _Sink:
-    """Contents stay in the file, so only events are taken."""
-
-    def __init__(self, publish: Callable[[EventBase], None]) -> None:
-        self.publish = publish
-
-    def keep(self, content: GroupContent) -> None:
-        del content
-
-
-@dataclass(frozen=True, slots=True)
-class _FileClock(Clock):
-    """The time of the file's last change, and a little more with each line, so that lines have an order."""
-
-    changed_at: float
-    lines: Sized
-
-    def monotonic(self) -> float:
-        return 1000.0 + len(self.lines) * 1e-6
-
-    def wall(self) -> float:
-        return self.changed_at + len(self.lines) * 1e-6
+def _read(text: bytes, number: int, offset: int) -> JsonlLine:
+    if not text.strip():
+        return JsonlLine(number, offset, len(text))
+    try:
+        rollouts = read_group(text, number).rollouts
+    except ValueError as error:
+        return JsonlLine(number, offset, len(text), fault=f"no scored group: {error}")
+    return JsonlLine(
+        number,
+        offset,
+        len(text),
+        item=_item(rollouts),
+        rollouts=len(rollouts),
+        scores=tuple(rollout.score for rollout in rollouts if rollout.score is not None),
+        completion_tokens=tuple(sum(mask != -100 for mask in rollout.masks) for rollout in rollouts),
+        finishes=tuple(dict.fromkeys(rollout.finish_reason for rollout in rollouts)),
+    )
 
 
-def _item(content: GroupContent) -> str:
+def _item(rollouts: Sequence[Rollout]) -> str:
     """The beginning of the first message: what the group is about."""
-    messages = content.rollouts[0].messages if content.rollouts else ()
+    messages = rollouts[0].messages if rollouts else ()
     first = next((message.get("content") for message in messages if message.get("role") != "system"), None)
     return first[:ITEM_LENGTH] if isinstance(first, str) else ""

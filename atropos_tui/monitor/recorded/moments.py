@@ -1,22 +1,29 @@
 """Moments of a recorded run, by the same model that made them when it was live.
 
-A moment is folded from the events of its life where these are few, and exact. Of a long run it is the last snapshot
-that was kept before it, at most half a minute earlier: folding a million events would take most of a minute.
+A moment is folded from all events of its life until then. Of a long run that takes seconds: folding goes on in short
+stretches, a snapshot that was kept at most half a minute before stands in meanwhile, and the folded model is laid by
+every so often, so that no later moment is far from one.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+import pickle
+from dataclasses import dataclass
+from typing import Self
 
 from atropos_tui.ledger.events import Event
-from atropos_tui.ledger.outcomes import ENDED_STATES, RunState
 from atropos_tui.monitor.model import Model
 from atropos_tui.monitor.run_file.reader import Life, RunFileReader
 from atropos_tui.monitor.snapshot import RunSnapshot
 
-MAX_FOLDED = 60_000
-# So many are folded in a fraction of a second.
-QUICKLY_FOLDED = 5_000
+# So many events are folded in a fifth of a second.
+STRETCH = 5_000
+# A model takes about 90 kB.
+EVENTS_BETWEEN_CHECKPOINTS = 5_000
+MOST_CHECKPOINTS = 512
+# Alerts say since when they have held, which they know from having been looked for; live, that is four times a second.
+LOOK_SECONDS = 10.0
+_FOREVER = float("inf")
 
 
 class Moments:
@@ -24,55 +31,85 @@ class Moments:
 
     def __init__(self, reader: RunFileReader) -> None:
         self._reader = reader
-        self._newest: _Fold | None = None
+        self._fold: _Fold | None = None
+        self._checkpoints: list[_Checkpoint] = []
 
     def extent(self) -> tuple[float, float]:
         """When the first life began and when the newest event happened, in Unix seconds."""
         lives = self._reader.lives()
         return (lives[0].started_at if lives else 0.0), self._reader.extent().wall
 
-    def quick(self) -> RunSnapshot | None:
-        """The last snapshot that was kept, where folding the last moment would be waited for."""
-        lives = self._reader.lives()
-        if not lives or self._reader.events_until(lives[-1].first_seq) <= QUICKLY_FOLDED:
-            return None
-        kept = self._reader.keyframe()
-        return kept if kept is not None and kept.seq >= lives[-1].first_seq else None
+    def stand_in(self, wall: float | None) -> RunSnapshot | None:
+        """The last snapshot kept before a moment that would be waited for. It is exact where its `seq` is the moment's.
 
-    def newest(self) -> RunSnapshot:
-        """The last moment in the file. Only what is new since the last call is read."""
-        lives = self._reader.lives()
-        if not lives:
-            return RunSnapshot()
-        life = lives[-1]
-        if self._newest is None or self._newest.life != life:
-            kept = self._reader.keyframe()
-            if kept is not None and kept.seq == self._reader.extent().seq:
-                return kept
-            if (kept := self._kept(life, None)) is not None:
-                return kept
-            self._newest = _Fold(life)
-        self._newest.read_on(self._reader)
-        return self._newest.snapshot()
-
-    def at(self, wall: float) -> RunSnapshot:
-        """The run as it was at this time (Unix seconds)."""
-        begun = [life for life in self._reader.lives() if life.started_at <= wall]
-        if not begun:
-            return RunSnapshot(taken_at=wall)
-        life = begun[-1]
-        if (kept := self._kept(life, wall)) is not None:
-            return kept
-        fold = _Fold(life)
-        fold.read_on(self._reader, wall)
-        return fold.snapshot(wall)
-
-    def _kept(self, life: Life, wall: float | None) -> RunSnapshot | None:
-        """The snapshot that stands for a moment with too many events before it."""
-        if self._reader.events_until(life.first_seq, wall) <= MAX_FOLDED:
+        None where the moment itself is quickly there, or nothing was kept.
+        """
+        life = self._life(wall)
+        if life is None:
             return None
         kept = self._reader.keyframe(wall)
-        return kept if kept is not None and kept.seq >= life.first_seq else None
+        if kept is None or kept.seq < life.first_seq:
+            return None
+        if wall is None and self._fold is None and kept.seq == self._reader.extent().seq:
+            return kept
+        nearest = self._nearest(life, _FOREVER if wall is None else wall)
+        first = life.first_seq if nearest is None else nearest.following
+        return kept if self._reader.events_until(first, wall) > STRETCH else None
+
+    def folded(self, wall: float | None = None, most: int = STRETCH) -> RunSnapshot | None:
+        """The run as it was at this time (Unix seconds, None: at the end), after folding at most so many more events.
+
+        None when that did not suffice: call it again.
+        """
+        life = self._life(wall)
+        if life is None:
+            return RunSnapshot(taken_at=wall or 0.0)
+        until = _FOREVER if wall is None else wall
+        self._fold = self._nearest(life, until) or _Fold(life)
+        arrived = self._fold.read_on(self._reader, until, most)
+        self._lay_by(self._fold)
+        return self._fold.snapshot(wall) if arrived else None
+
+    def newest(self) -> RunSnapshot:
+        """The last moment in the file. Blocks for as long as it takes."""
+        kept = self.stand_in(None)
+        if kept is not None and kept.seq == self._reader.extent().seq:
+            return kept
+        while (snapshot := self.folded(None)) is None:
+            pass
+        return snapshot
+
+    def _life(self, wall: float | None) -> Life | None:
+        """The life that lasted then."""
+        begun = [life for life in self._reader.lives() if wall is None or life.started_at <= wall]
+        return begun[-1] if begun else None
+
+    def _nearest(self, life: Life, until: float) -> _Fold | None:
+        """What is folded already, closest to the moment and not after it."""
+        found = self._fold if self._fold is not None and self._fold.reaches(life, until) else None
+        laid_by = [point for point in self._checkpoints if point.life == life and point.wall <= until]
+        newest = max(laid_by, key=lambda point: point.following, default=None)
+        if newest is not None and (found is None or newest.following > found.following):
+            return _Fold.of(newest)
+        return found
+
+    def _lay_by(self, fold: _Fold) -> None:
+        of_life = [point.following for point in self._checkpoints if point.life == fold.life]
+        if fold.following - max(of_life, default=fold.life.first_seq) < EVENTS_BETWEEN_CHECKPOINTS:
+            return
+        self._checkpoints.append(fold.checkpoint())
+        if len(self._checkpoints) > MOST_CHECKPOINTS:
+            del self._checkpoints[::2]
+
+
+@dataclass(frozen=True, slots=True)
+class _Checkpoint:
+    """A model with all events of a life before number `following`, the newest of which happened at `wall`."""
+
+    life: Life
+    following: int
+    wall: float
+    model: bytes
 
 
 class _Fold:
@@ -80,30 +117,41 @@ class _Fold:
 
     def __init__(self, life: Life) -> None:
         self.life = life
+        self.following = life.first_seq
         self._model = Model()
         self._last: Event | None = None
+        self._looks_at = 0.0
 
-    def read_on(self, reader: RunFileReader, wall: float | None = None) -> None:
-        following = self._last.seq + 1 if self._last else self.life.first_seq
-        for event in reader.events(following, wall):
+    @classmethod
+    def of(cls, point: _Checkpoint) -> Self:
+        fold = cls(point.life)
+        fold.following = point.following
+        fold._model, fold._last = pickle.loads(point.model)  # made by this process, see `checkpoint`
+        return fold
+
+    def checkpoint(self) -> _Checkpoint:
+        wall = self._last.wall if self._last else self.life.started_at
+        return _Checkpoint(self.life, self.following, wall, pickle.dumps((self._model, self._last)))
+
+    def reaches(self, life: Life, until: float) -> bool:
+        """Whether no event after this moment is in it."""
+        return self.life == life and (self._last is None or self._last.wall <= until)
+
+    def read_on(self, reader: RunFileReader, until: float, most: int) -> bool:
+        """Fold at most so many events further; whether all until the moment are folded."""
+        for count, event in enumerate(reader.events(self.following, until)):
+            if count == most:
+                return False
             self._model.apply(event)
-            self._last = event
+            self._last, self.following = event, event.seq + 1
+            if event.mono >= self._looks_at:
+                self._looks_at = event.mono + LOOK_SECONDS
+                self._model.snapshot(event.mono, event.wall)
+        return True
 
-    def snapshot(self, wall: float | None = None) -> RunSnapshot:
+    def snapshot(self, wall: float | None) -> RunSnapshot:
         """At this time (Unix seconds), or at that of the last event."""
         if self._last is None:
             return RunSnapshot(taken_at=wall or self.life.started_at)
         taken_at = self._last.wall if wall is None else wall
         return self._model.snapshot(self._last.mono + taken_at - self._last.wall, taken_at)
-
-
-def crashed(snapshot: RunSnapshot, why: str, at: float) -> RunSnapshot:
-    """The same moment, of a run whose worker is gone without a word. One that had ended in order stays as it is."""
-    if snapshot.run.state in ENDED_STATES:
-        return snapshot
-    run = replace(
-        snapshot.run, state=RunState.CRASHED, headline=f"crashed: {why}", why_ended=why, ended_at=at, alerts=()
-    )
-    versions = dict(snapshot.versions)
-    versions["run"] = versions.get("run", 0) + 1
-    return replace(snapshot, run=run, versions=versions, taken_at=max(snapshot.taken_at, at))

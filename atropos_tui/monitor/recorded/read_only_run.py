@@ -11,10 +11,22 @@ class ReadOnlyRun:
     async def pause(self) -> None:
         raise _refused()
 
+    async def pause_now(self) -> None:
+        raise _refused()
+
     async def resume(self) -> None:
         raise _refused()
 
     async def step_group(self) -> None:
+        raise _refused()
+
+    async def cancel_group(self, group_id: int) -> bool:
+        raise _refused()
+
+    async def requeue_group(self, group_id: int) -> bool:
+        raise _refused()
+
+    async def evaluate_now(self) -> bool:
         raise _refused()
 
     async def stop(self) -> None:

@@ -5,15 +5,22 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from pathlib import Path
 
+from atropos_tui.ledger.events import TrainerStatus
 from atropos_tui.monitor.client import RefusedError
+from atropos_tui.monitor.group_query import ALL_GROUPS, GroupQuery
 from atropos_tui.monitor.group_store import GroupFilter
+from atropos_tui.monitor.notes import notes_beside
 from atropos_tui.monitor.packed_content import Decode
-from atropos_tui.monitor.recorded.moments import Moments, crashed
+from atropos_tui.monitor.recorded.crash import crashed
+from atropos_tui.monitor.recorded.moments import Moments
 from atropos_tui.monitor.recorded.read_only_run import ReadOnlyRun
+from atropos_tui.monitor.recorded.recorded_config import recorded_config
+from atropos_tui.monitor.recorded.timeline import Stride, Timeline, neighbour
 from atropos_tui.monitor.run_file.reader import RunFileReader
-from atropos_tui.monitor.snapshot import GroupDetail, GroupPage, RunSnapshot
+from atropos_tui.monitor.snapshot import ConfigRow, GroupDetail, GroupPage, RunSnapshot
 
 LOOK_SECONDS = 0.5
 
@@ -31,39 +38,73 @@ class RecordedRun(ReadOnlyRun):
         self._decode = decode
         self._is_alive = is_alive
         self._last_words = last_words
-        self._wanted: float | None = None
+        self._known = Timeline()
+        self._at: float | None = None
+        self._exact = True
+        self._shown_seq = 0
+        self._steps = _TrainerSteps(self._reader)
         self._moved = asyncio.Event()
+        self._moving = asyncio.Lock()
 
-    def extent(self) -> tuple[float, float]:
-        """From when to when there is something to see, in Unix seconds."""
-        return self._moments.extent()
+    @property
+    def timeline(self) -> Timeline:
+        """From when to when there is something to see, and what is looked at; known once the stream has begun."""
+        return replace(self._known, at=self._at, exact=self._exact)
 
-    def seek(self, wall: float | None) -> None:
+    def seek(self, position: float | None) -> None:
         """Show the run as it was at this time (Unix seconds), or its newest moment again (None)."""
-        self._wanted = wall
+        self._at = position
         self._moved.set()
+
+    async def move(self, stride: Stride, by: int) -> None:
+        """Show the moment so many strides later, or earlier when negative."""
+        async with self._moving:
+            if stride is Stride.EVENT:
+                position = await asyncio.to_thread(self._event_beside, self.timeline.position, by)
+            elif stride is Stride.TRAINER_STEP:
+                starts = await asyncio.to_thread(self._steps.starts)
+                position = neighbour(starts, self.timeline.position, by)
+            else:
+                position = self.timeline.moved(stride, by)
+            self.seek(position)
 
     async def stream(self, hz: float = 4.0) -> AsyncIterator[RunSnapshot]:
         """The wanted moment, and further ones when the file grows or another is wanted. Does not end."""
         shown: tuple[float | None, int] | None = None
-        if self._wanted is None and (quick := await asyncio.to_thread(self._moments.quick)) is not None:
-            yield await asyncio.to_thread(self._as_it_is, quick)
         while True:
             self._moved.clear()
-            wanted = self._wanted
-            newest = (await asyncio.to_thread(self._reader.extent)).seq
-            if shown != (wanted, newest if wanted is None else 0):
-                shown = (wanted, newest if wanted is None else 0)
-                yield await asyncio.to_thread(self._moment, wanted)
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._moved.wait(), max(LOOK_SECONDS, 1.0 / hz))
+            self._known = await asyncio.to_thread(self._how_far)
+            wanted = (self._at, self._known.last_seq if self._at is None else 0)
+            if wanted != shown:
+                async for snapshot in self._approached(wanted[0]):
+                    self._shown_seq = snapshot.seq
+                    shown = wanted if self._exact else None
+                    yield snapshot
+            if not self._moved.is_set():
+                # Not wait_for, which before Python 3.12 may swallow a cancellation.
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(max(LOOK_SECONDS, 1.0 / hz)):
+                        await self._moved.wait()
+
+    @property
+    def notes_file(self) -> Path:
+        """Where notes on it are kept."""
+        return notes_beside(self._reader.path)
 
     async def groups(
-        self, *, older_than: int | None = None, limit: int = 50, outcome: str = "", reason: str = "", search: str = ""
+        self,
+        *,
+        older_than: int | None = None,
+        limit: int = 50,
+        outcome: str = "",
+        reason: str = "",
+        search: str = "",
+        query: GroupQuery = ALL_GROUPS,
     ) -> GroupPage:
-        """Groups that ended, newest first; those whose messages match where `search` is given."""
-        wanted = GroupFilter(outcome=outcome, reason=reason, search=search)
-        return await asyncio.to_thread(self._reader.page, wanted, older_than, limit)
+        """Groups that had ended at this moment, newest first; where `search` is given those whose messages match."""
+        wanted = GroupFilter.of(query, outcome=outcome, reason=reason, search=search)
+        until = None if self._at is None else await asyncio.to_thread(self._reader.place_until, self._shown_seq)
+        return await asyncio.to_thread(self._reader.page, wanted, older_than, limit, until)
 
     async def group(self, group_id: int) -> GroupDetail:
         """One group in full. RefusedError with status 404 when the file has none of that number."""
@@ -72,6 +113,10 @@ class RecordedRun(ReadOnlyRun):
             raise RefusedError(f"group {group_id} is not in {self._reader.path}", status=404)
         return await asyncio.to_thread(kept.detail, self._decode)
 
+    async def config(self) -> tuple[ConfigRow, ...]:
+        """The configuration of the newest life in the file."""
+        return await asyncio.to_thread(recorded_config, self._reader)
+
     async def close(self) -> None:
         await asyncio.to_thread(self._reader.close)
 
@@ -79,10 +124,54 @@ class RecordedRun(ReadOnlyRun):
         """The last moment in the file, as it was recorded. Blocks."""
         return self._moments.newest()
 
-    def _moment(self, wall: float | None) -> RunSnapshot:
-        return self._as_it_is(self._moments.newest()) if wall is None else self._moments.at(wall)
+    async def _approached(self, at: float | None) -> AsyncIterator[RunSnapshot]:
+        """The moment; before it, where it takes long to fold, what was kept shortly before."""
+        stand_in = await asyncio.to_thread(self._moments.stand_in, at)
+        if stand_in is not None:
+            self._exact = at is None and stand_in.seq == self._known.last_seq
+            yield await asyncio.to_thread(self._as_it_is, stand_in, at)
+            if self._exact:
+                return
+        while (snapshot := await asyncio.to_thread(self._moments.folded, at)) is None:
+            if self._at != at:
+                return
+        self._exact = True
+        yield await asyncio.to_thread(self._as_it_is, snapshot, at)
 
-    def _as_it_is(self, newest: RunSnapshot) -> RunSnapshot:
-        if self._is_alive():
-            return newest
-        return crashed(newest, self._last_words or "the record ends here without a word", self._reader.extent().wall)
+    def _how_far(self) -> Timeline:
+        begin, end = self._moments.extent()
+        return Timeline(begin, end, follows=self._is_alive(), last_seq=self._reader.extent().seq)
+
+    def _event_beside(self, position: float, by: int) -> float | None:
+        for _ in range(abs(by)):
+            found = self._reader.event_after(position) if by > 0 else self._reader.event_before(position)
+            if found is None:
+                return None if by > 0 else self._known.begin
+            position = found
+        return position
+
+    def _as_it_is(self, snapshot: RunSnapshot, at: float | None) -> RunSnapshot:
+        """With what is known beside the events: what the record lacks, and whether the worker is gone."""
+        snapshot = replace(snapshot, record=self._reader.record())
+        if at is not None or self._is_alive():
+            return snapshot
+        return crashed(snapshot, self._last_words or "the record ends here without a word", self._reader.extent().wall)
+
+
+class _TrainerSteps:
+    """When each step of the trainer began, as far as the record goes. For one thread at a time."""
+
+    def __init__(self, reader: RunFileReader) -> None:
+        self._reader = reader
+        self._read_seq = 0
+        self._step: int | None = None
+        self._starts: list[float] = []
+
+    def starts(self) -> list[float]:
+        """In ascending order, in Unix seconds."""
+        for event in self._reader.events_of("trainer_status", self._read_seq + 1):
+            self._read_seq = event.seq
+            if isinstance(event, TrainerStatus) and event.step != self._step:
+                self._step = event.step
+                self._starts.append(event.wall)
+        return self._starts

@@ -1,8 +1,8 @@
 """JSONL of scored groups, one object a line, as atroposlib's `data_path_to_save_groups` writes it and our runtime too.
 
-Keys that are read: `tokens`, `masks`, `scores`, `inference_logprobs`, `advantages`, `messages`, and what our runtime
-adds: `finish_reasons`, `score_parts`. All but `scores` may be missing or null. The messages of a rollout are a list of
-objects, or one text.
+Keys that are read: `tokens`, `masks`, `scores`, `inference_logprobs`, `ref_logprobs`, `advantages`, `messages`, and
+what our runtime adds: `finish_reasons`, `score_parts`. All but `scores` may be missing or null. The messages of a
+rollout are a list of objects, or one text.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ def write_group(rollouts: Sequence[Any]) -> dict[str, Any]:
         "masks": column("masks") or [[] for _ in rollouts],
         "scores": [rollout.score for rollout in rollouts],
         "advantages": column("advantages"),
+        "ref_logprobs": column("ref_logprobs"),
         "inference_logprobs": column("logprobs"),
         "messages": column("messages"),
         "finish_reasons": [rollout.finish_reason for rollout in rollouts],
@@ -60,6 +61,7 @@ def _rollout(group: Mapping[str, Any], index: int) -> Rollout:
         parts={name: float(part) for name, part in parts.items() if _is_number(part)}
         if isinstance(parts, dict)
         else {},
+        ref_logprobs=_numbers(group, "ref_logprobs", index),
     )
 
 

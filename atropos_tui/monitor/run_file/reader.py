@@ -10,27 +10,38 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from atropos_tui.ledger.events import Event
+from atropos_tui.ledger.events import CallFinished, Event
 from atropos_tui.ledger.outcomes import Outcome
 from atropos_tui.monitor.group_store import GroupFilter, KeptGroup
-from atropos_tui.monitor.open_groups import EndedGroup
+from atropos_tui.monitor.open_groups import MAX_CALLS, EndedGroup, call_row
 from atropos_tui.monitor.run_file.compression import decompress
-from atropos_tui.monitor.run_file.event_lines import read_events
+from atropos_tui.monitor.run_file.event_lines import read_calls, read_events
+from atropos_tui.monitor.run_file.group_conditions import (
+    Conditions,
+    add_functions,
+    add_numbers,
+    add_terms,
+    order_by,
+    read_finishes,
+)
 from atropos_tui.monitor.run_file.schema import RunFileError, open_for_reading
 from atropos_tui.monitor.run_file.search import match_expression
 from atropos_tui.monitor.run_file.stored_content import restore
-from atropos_tui.monitor.snapshot import EndedRow, GroupPage, RunSnapshot
+from atropos_tui.monitor.snapshot import CallRow, EndedRow, GroupPage, RecordSection, RunSnapshot
 from atropos_tui.monitor.wire import SnapshotMerger
 
 T = TypeVar("T")
 
+# How far the wall clock may have been set between the start and the end of a group, in seconds.
+_CLOCKS_APART = 5.0
+_NO_LIMIT = (1 << 63) - 1
 _ROW = """
     SELECT g.place, g.group_id, g.at, g.outcome, g.reason, g.split, g.step, g.seconds, g.weight_version,
-           g.scores, g.completion_tokens, g.item, g.error, c.text IS NOT NULL
+           g.scores, g.completion_tokens, g.item, g.error, g.finishes, c.text IS NOT NULL
     FROM groups g LEFT JOIN contents c ON c.content_id = g.content_id
 """
 
@@ -65,6 +76,7 @@ class RunFileReader:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._database = open_for_reading(path)
+        add_functions(self._database)
         self._lock = threading.Lock()
 
     def close(self) -> None:
@@ -88,20 +100,63 @@ class RunFileReader:
         """What made room or was never written: `arrays`, `contents`, `unwritten`, each a number of groups."""
         return dict(self._all("SELECT kind, count FROM dropped"))
 
+    def record(self) -> RecordSection:
+        """How large the record is by now and what is not in it."""
+        kept, dropped = self.keyframe(), self.dropped()
+        section = kept.record if kept is not None else RecordSection()
+        return replace(
+            section, path=str(self.path), size=self.path.stat().st_size, seq=self.extent().seq,
+            dropped_arrays=dropped.get("arrays", 0), dropped_contents=dropped.get("contents", 0),
+            missed_contents=dropped.get("unwritten", 0),
+        )  # fmt: skip
+
     # -- moments
 
     def events(self, first_seq: int = 0, last_wall: float | None = None) -> Iterator[Event]:
         """Events from a number on, in order, up to a moment (Unix seconds). Reads a chunk at a time."""
-        (at,) = self._one("SELECT coalesce(max(first_seq), 0) FROM events WHERE first_seq <= ?", (first_seq,))
-        while chunk := self._one(
-            "SELECT first_seq, body FROM events WHERE first_seq >= ? ORDER BY first_seq LIMIT 1", (at,)
-        ):
-            at = chunk[0] + 1
-            for event in self._read(_events_of, chunk[1]):
+        for body in self._chunks(first_seq):
+            for event in self._read(_events_of, body):
                 if last_wall is not None and event.wall > last_wall:
                     return
                 if event.seq >= first_seq:
                     yield event
+
+    def events_of(self, kind: str, first_seq: int = 0) -> Iterator[Event]:
+        """Events of one kind from a number on, in order; much faster than reading all."""
+        for body in self._chunks(first_seq):
+            yield from (event for event in self._read(_events_of, body, kind) if event.seq >= first_seq)
+
+    def newest_of(self, kind: str) -> Event | None:
+        """The last event of one kind."""
+        before = _NO_LIMIT
+        while chunk := self._one(
+            "SELECT first_seq, body FROM events WHERE first_seq < ? ORDER BY first_seq DESC LIMIT 1", (before,)
+        ):
+            before, body = chunk
+            if events := self._read(_events_of, body, kind):
+                return events[-1]
+        return None
+
+    def highest_group(self) -> int:
+        """The highest number of a group that ended; 0 where none did."""
+        (highest,) = self._one("SELECT coalesce(max(group_id), 0) FROM groups")
+        return int(highest)
+
+    def event_after(self, wall: float) -> float | None:
+        """When the first event after a moment happened, None after the newest. Times are Unix seconds."""
+        found = self._one("SELECT body FROM events WHERE last_wall > ? ORDER BY first_seq LIMIT 1", (wall,))
+        times = [event.wall for event in self._read(_events_of, *found)] if found else []
+        return next((time for time in times if time > wall), None)
+
+    def event_before(self, wall: float) -> float | None:
+        """When the last event before a moment happened, None before the oldest."""
+        chunk = "SELECT body FROM events WHERE {} ORDER BY first_seq {} LIMIT 1"
+        for where, order in (("last_wall >= ?", ""), ("last_wall < ?", "DESC")):
+            found = self._one(chunk.format(where, order), (wall,))
+            times = [event.wall for event in self._read(_events_of, *found)] if found else []
+            if (before := max((time for time in times if time < wall), default=None)) is not None:
+                return before
+        return None
 
     def events_until(self, first_seq: int, wall: float | None = None) -> int:
         """How many events there are from a number on, up to a moment; counted in whole chunks."""
@@ -119,21 +174,45 @@ class RunFileReader:
     # -- groups
 
     def page(self, wanted: GroupFilter, older_than: int | None, limit: int, not_after: int | None = None) -> GroupPage:
-        """Newest first, in order of ending, none that ended after the place `not_after`.
+        """Newest first, in order of ending, or as asked for; none that ended after the place `not_after`.
 
-        Groups whose texts are searched come in order of writing, and the total then counts those in the outbox too.
+        Groups whose texts are searched (`search`) come in order of writing, and the total then counts those in the
+        outbox too. In another order than that of time, `older_than` counts the groups of the pages before.
         """
         if wanted.search:
-            return self._found_page(wanted, older_than, limit)
-        conditions, values = _conditions(wanted)
-        if not_after is not None:
-            conditions, values = [*conditions, "g.place <= ?"], [*values, not_after]
-        (total,) = self._one(f"SELECT count(*) FROM groups g {_where(conditions)}", values)
-        if older_than is not None:
-            conditions = [*conditions, "g.place < ?"]
-            values = [*values, self._place_of(older_than)]
-        rows = self._all(f"{_ROW} {_where(conditions)} ORDER BY g.place DESC LIMIT ?", [*values, limit + 1])
-        return _page(rows, limit, total)
+            expression = match_expression(wanted.search)
+            return self._found_page(expression, self._conditions(wanted, not_after), older_than, limit)
+        try:
+            return self._page(wanted, older_than, limit, not_after)
+        except RunFileError as error:
+            if "no such table" not in str(error):
+                raise
+            return self._page(wanted, older_than, limit, not_after)  # a full-text index made room a moment ago
+
+    def _page(self, wanted: GroupFilter, older_than: int | None, limit: int, not_after: int | None) -> GroupPage:
+        conditions = self._conditions(wanted, not_after)
+        (total,) = self._one(f"SELECT count(*) FROM groups g {conditions.where}", conditions.values)
+        offset = 0
+        if older_than is not None and wanted.by_time:
+            conditions.add("g.place < ?", self._place_of(older_than))
+        elif older_than is not None:
+            offset = older_than
+        rows = self._all(
+            f"{_ROW} {conditions.where} {order_by(wanted.order)} LIMIT ? OFFSET ?",
+            [*conditions.values, limit + 1, offset],
+        )
+        page = _page(rows, limit, total)
+        return page if wanted.by_time or page.older_than is None else replace(page, older_than=offset + limit)
+
+    def place_until(self, seq: int) -> int:
+        """The place of the last group that ended by this event or one before it; 0 before the first."""
+        low, high = 0, self.extent().place
+        while low < high:
+            middle = (low + high + 1) // 2
+            # Groups that a killed worker had not written yet leave gaps.
+            found = self._one("SELECT seq FROM groups WHERE place >= ? ORDER BY place LIMIT 1", (middle,))
+            low, high = (middle, high) if found[0] <= seq else (low, middle - 1)
+        return low
 
     def group_ids(self, wanted: GroupFilter) -> Iterator[int]:
         """The groups of a filter, oldest first."""
@@ -141,12 +220,12 @@ class RunFileReader:
             page = self.page(wanted, None, 1_000_000)
             yield from (row.group_id for row in reversed(page.rows))
             return
-        conditions, values = _conditions(wanted)
+        conditions = self._conditions(wanted)
+        conditions.add("g.place > ?")
         place = 0
         while rows := self._all(
-            f"SELECT g.place, g.group_id FROM groups g {_where([*conditions, 'g.place > ?'])}"
-            " ORDER BY g.place LIMIT 500",
-            [*values, place],
+            f"SELECT g.place, g.group_id FROM groups g {conditions.where} ORDER BY g.place LIMIT 500",
+            [*conditions.values, place],
         ):
             yield from (group_id for _, group_id in rows)
             place = rows[-1][0]
@@ -157,28 +236,67 @@ class RunFileReader:
         if row is None:
             return None
         place = row[0]
-        fault = self._one("SELECT error, traceback, body FROM faults WHERE place = ?", (place,)) or ("", "", "")
+        fault = self._one("SELECT error, traceback, body FROM faults WHERE place = ?", (place,))
+        error, traceback, body = fault or ("", "", "")
         content = self._one(
             "SELECT text, arrays FROM contents WHERE content_id = (SELECT content_id FROM groups WHERE place = ?)",
             (place,),
         )
         rollouts = None if content is None or content[0] is None else self._read(restore, *content)
-        return KeptGroup(place, EndedGroup(_row(row), *fault), rollouts)
+        calls, earlier = self._calls(place, _row(row))
+        return KeptGroup(place, EndedGroup(_row(row), error, traceback, body, calls, earlier), rollouts)
+
+    def _calls(self, place: int, row: EndedRow) -> tuple[tuple[CallRow, ...], int]:
+        """The newest requests of a group, and how many there were before; from the events between its start and end."""
+        (last_seq,) = self._one("SELECT seq FROM groups WHERE place = ?", (place,))
+        (at,) = self._one(
+            "SELECT coalesce(min(first_seq), 0) FROM events WHERE last_wall >= ?",
+            (row.at - row.seconds - _CLOCKS_APART,),
+        )
+        calls: list[CallRow] = []
+        for body in self._chunks(at, last_seq):
+            calls += [call_row(event) for event in self._read(_calls_of, body, row.group_id)]
+        return tuple(calls[-MAX_CALLS:]), max(0, len(calls) - MAX_CALLS)
+
+    def _conditions(self, wanted: GroupFilter, not_after: int | None = None) -> Conditions:
+        conditions = Conditions()
+        for condition, value in (
+            ("g.place <= ?", not_after),
+            ("g.outcome = ?", wanted.outcome or None), ("g.reason = ?", wanted.reason or None),
+            ("g.mean >= ?", wanted.score_from), ("g.mean <= ?", wanted.score_to),
+            ("g.step >= ?", wanted.step_from), ("g.step <= ?", wanted.step_to),
+        ):  # fmt: skip
+            if value is not None:
+                conditions.add(condition, value)
+        parts = self._all("SELECT part FROM parts WHERE has_text ORDER BY part DESC") if wanted.reads_texts else []
+        add_terms(conditions, wanted.terms, [part for (part,) in parts])
+        add_numbers(conditions, wanted.only, wanted.but)
+        return conditions
+
+    def _chunks(self, first_seq: int, last_seq: int = _NO_LIMIT) -> Iterator[bytes]:
+        """Compressed events, from the chunk on that has this number, to the one that has that."""
+        (at,) = self._one("SELECT coalesce(max(first_seq), 0) FROM events WHERE first_seq <= ?", (first_seq,))
+        while chunk := self._one(
+            "SELECT first_seq, body FROM events WHERE first_seq BETWEEN ? AND ? ORDER BY first_seq LIMIT 1",
+            (at, last_seq),
+        ):
+            at = chunk[0] + 1
+            yield chunk[1]
 
     def _place_of(self, group_id: int) -> int:
         known = self._one("SELECT max(place) FROM groups WHERE group_id = ?", (group_id,))[0]
         return group_id if known is None else int(known)
 
-    def _found_page(self, wanted: GroupFilter, older_than: int | None, limit: int) -> GroupPage:
-        expression = match_expression(wanted.search)
-        conditions, values = _conditions(wanted)
+    def _found_page(
+        self, expression: str, conditions: Conditions, older_than: int | None, limit: int
+    ) -> GroupPage:
         if not expression:
             return GroupPage((), None, 0)
         before = self._content_of(older_than) if older_than is not None else None
         total = 0
         newest: list[tuple[int, Any]] = []
         for (part,) in self._all("SELECT part FROM parts WHERE has_text ORDER BY part DESC"):
-            found, rows = self._found_in(part, expression, conditions, values, before, limit + 1)
+            found, rows = self._found_in(part, expression, conditions, before, limit + 1)
             total += found
             newest += rows
         newest.sort(key=lambda found: found[0], reverse=True)
@@ -188,8 +306,7 @@ class RunFileReader:
         self,
         part: int,
         expression: str,
-        conditions: Sequence[str],
-        values: Sequence[Any],
+        conditions: Conditions,
         before: int | None,
         limit: int,
     ) -> tuple[int, list[tuple[int, Any]]]:
@@ -197,9 +314,10 @@ class RunFileReader:
         text = f"text_{part}"
         # CROSS JOIN makes SQLite ask the text first; asking it once for every skipped group takes seconds.
         joined = f"FROM {text} CROSS JOIN groups g ON g.content_id = {text}.rowid"
-        where = _where([f"{text} MATCH ?", *conditions])
+        where = Conditions([f"{text} MATCH ?", *conditions.parts], [expression, *conditions.values]).where
+        values = conditions.values
         try:
-            if conditions:
+            if conditions.parts:
                 (total,) = self._one(f"SELECT count(*) {joined} {where}", [expression, *values])
             else:
                 (total,) = self._one(f"SELECT count(*) FROM {text} WHERE {text} MATCH ?", [expression])
@@ -250,26 +368,16 @@ def _life(columns: Any) -> Life:
     )
 
 
-def _events_of(body: bytes) -> list[Event]:
-    return list(read_events(body))
+def _events_of(body: bytes, kind: str = "") -> list[Event]:
+    return list(read_events(body, kind))
+
+
+def _calls_of(body: bytes, group_id: int) -> list[CallFinished]:
+    return list(read_calls(body, group_id))
 
 
 def _snapshot_of(body: bytes) -> RunSnapshot:
     return SnapshotMerger().merge(decompress(body))
-
-
-def _conditions(wanted: GroupFilter) -> tuple[list[str], list[Any]]:
-    named = {
-        "g.outcome = ?": wanted.outcome or None, "g.reason = ?": wanted.reason or None,
-        "g.mean >= ?": wanted.score_from, "g.mean <= ?": wanted.score_to,
-        "g.step >= ?": wanted.step_from, "g.step <= ?": wanted.step_to,
-    }  # fmt: skip
-    given = {condition: value for condition, value in named.items() if value is not None}
-    return list(given), list(given.values())
-
-
-def _where(conditions: Sequence[str]) -> str:
-    return f"WHERE {' AND '.join(conditions)}" if conditions else ""
 
 
 def _page(rows: Sequence[Any], limit: int, total: int) -> GroupPage:
@@ -278,9 +386,10 @@ def _page(rows: Sequence[Any], limit: int, total: int) -> GroupPage:
 
 
 def _row(columns: Any) -> EndedRow:
-    _, group_id, at, outcome, reason, split, step, seconds, version, scores, tokens, item, error, has_text = columns
+    _, group_id, at, outcome, reason, split, step, seconds, version, scores, tokens, item, error, *rest = columns
+    ends, has_text = rest
     return EndedRow(
         group_id=group_id, at=at, outcome=Outcome(outcome), reason=reason, split=split, item=item,
         scores=tuple(json.loads(scores)), completion_tokens=tuple(json.loads(tokens)), step=step, seconds=seconds,
-        weight_version=version, has_content=bool(has_text), error=error,
+        weight_version=version, has_content=bool(has_text), error=error, finishes=read_finishes(ends),
     )  # fmt: skip

@@ -6,16 +6,18 @@ import sqlite3
 from dataclasses import dataclass
 from pathlib import Path
 
+from atropos_tui.ledger.events import GroupStarted
 from atropos_tui.monitor.run_file.reader import RunFileReader
 from atropos_tui.monitor.run_file.schema import RunFileError
 
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """How many events and ended groups earlier lives of the run have recorded."""
+    """How many events and ended groups earlier lives of the run have recorded, and the highest number of a group."""
 
     events: int = 0
     groups: int = 0
+    highest_group: int = 0
 
 
 def begun_in(path: Path) -> Begun:
@@ -28,6 +30,10 @@ def begun_in(path: Path) -> Begun:
         return Begun()
     try:
         extent = reader.extent()
+        started = reader.newest_of("group_started")
+        highest = max(reader.highest_group(), started.group_id if isinstance(started, GroupStarted) else 0)
+    except RunFileError:
+        return Begun()
     finally:
         reader.close()
-    return Begun(events=extent.seq, groups=extent.place)
+    return Begun(events=extent.seq, groups=extent.place, highest_group=highest)

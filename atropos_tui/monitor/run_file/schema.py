@@ -63,8 +63,10 @@ MIGRATIONS = (
     );
     CREATE TABLE dropped (kind TEXT PRIMARY KEY, count INTEGER NOT NULL);
     """,
+    "ALTER TABLE groups ADD COLUMN finishes TEXT NOT NULL DEFAULT ''",
 )
 VERSION = len(MIGRATIONS)
+_WITH_FINISHES = 2
 
 
 class RunFileError(AtroposError):
@@ -123,6 +125,9 @@ def _opened(path: Path, how: str) -> sqlite3.Connection:
             raise RunFileError(f"{path} is a database, but no run file", "name the file run.db of a run directory")
         if version > VERSION:
             raise RunFileError(f"{path} has format {version}, this program knows {VERSION}", "update atropos-tui")
+        if version < _WITH_FINISHES:
+            # A reader cannot bring the file to this version, but may see it so.
+            database.execute("CREATE TEMP VIEW groups AS SELECT *, '' AS finishes FROM main.groups")
     except BaseException:
         database.close()
         raise

@@ -1,9 +1,9 @@
 """The rollouts of a group as two blobs: the text that people read, and the arrays of numbers.
 
-`text` is a JSON array with one object a rollout. `arrays` are the four arrays of each rollout, one after the other,
-four bytes a number; `text` has their lengths. A mask as long as its tokens is stored XORed with them: that leaves zeros
-where the mask repeats the token, which compress to nothing. All rollouts of a group are compressed together, because
-they share their prompt.
+`text` is a JSON array with one object a rollout. `arrays` are the arrays of each rollout, one after the other, four
+bytes a number; `text` has their lengths, with a fifth where there are logprobs of a reference. A mask as long as its
+tokens is stored XORed with them: that leaves zeros where the mask repeats the token, which compress to nothing. All
+rollouts of a group are compressed together, because they share their prompt.
 """
 
 from __future__ import annotations
@@ -40,9 +40,7 @@ def store(rollouts: Sequence[PackedRollout], compressor: Compressor, *, with_arr
             "score": rollout.score,
             "finish_reason": rollout.finish_reason,
             "parts": rollout.parts,
-            "lengths": [
-                len(rollout.tokens), len(rollout.masks), len(rollout.logprobs), len(rollout.advantages)
-            ],
+            "lengths": [len(numbers) for numbers in _arrays_of(rollout)],
             "messages": orjson.Fragment(rollout.messages),
         }
         for rollout in rollouts
@@ -60,13 +58,13 @@ def restore(text: bytes, arrays: bytes | None) -> tuple[PackedRollout, ...]:
     for told in json.loads(decompress(text)):
         lengths = told["lengths"]
         pieces: list[array[Any]] = []
-        for typecode, length in zip("iiff", lengths, strict=True):
+        for typecode, length in zip("iifff"[: len(lengths)], lengths, strict=True):
             piece: array[Any] = array(typecode)
             if numbers is not None:
                 piece.frombytes(numbers[at : at + _ITEM * length])
                 at += _ITEM * length
             pieces.append(piece)
-        tokens, masks, logprobs, advantages = pieces
+        tokens, masks, logprobs, advantages, *reference = pieces
         rollouts.append(
             PackedRollout(
                 score=told["score"],
@@ -77,6 +75,7 @@ def restore(text: bytes, arrays: bytes | None) -> tuple[PackedRollout, ...]:
                 messages=json.dumps(told["messages"], ensure_ascii=False).encode(),
                 finish_reason=told["finish_reason"],
                 parts=told["parts"],
+                ref_logprobs=reference[0] if reference else array("f"),
             )
         )
     return tuple(rollouts)
@@ -106,10 +105,15 @@ def _texts_of(value: Any) -> Iterator[str]:
 
 def _bytes_of(rollouts: Sequence[PackedRollout]) -> Iterator[bytes]:
     for rollout in rollouts:
-        yield rollout.tokens.tobytes()
-        yield _xor(rollout.tokens, rollout.masks).tobytes()
-        yield rollout.logprobs.tobytes()
-        yield rollout.advantages.tobytes()
+        tokens, masks, *others = _arrays_of(rollout)
+        yield tokens.tobytes()
+        yield _xor(tokens, masks).tobytes()
+        yield from (numbers.tobytes() for numbers in others)
+
+
+def _arrays_of(rollout: PackedRollout) -> list[array[Any]]:
+    arrays: list[array[Any]] = [rollout.tokens, rollout.masks, rollout.logprobs, rollout.advantages]
+    return [*arrays, rollout.ref_logprobs] if rollout.ref_logprobs else arrays
 
 
 def _xor(tokens: array[int], masks: array[int]) -> array[int]:

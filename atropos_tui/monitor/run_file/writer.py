@@ -21,6 +21,7 @@ from atropos_tui.monitor.open_groups import EndedGroup
 from atropos_tui.monitor.packed_content import PackedRollout, pack
 from atropos_tui.monitor.run_file.compression import Compressor
 from atropos_tui.monitor.run_file.event_lines import write_events
+from atropos_tui.monitor.run_file.group_conditions import stored_finishes
 from atropos_tui.monitor.run_file.retention import Retention, count_dropped
 from atropos_tui.monitor.run_file.stored_content import searchable_text, store
 from atropos_tui.monitor.skipped_model import LOST_OUTCOMES
@@ -163,7 +164,7 @@ class RunFileWriter:
         if rollouts and not row.scores:
             row = with_scores_of_content(row, rollouts)
         self._database.execute(
-            "INSERT INTO groups VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO groups VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (entry.place, row.group_id, entry.seq, content_id, *_columns(row)),
         )
         if group.error or group.traceback or group.body:
@@ -249,4 +250,5 @@ def _columns(row: EndedRow) -> tuple[object, ...]:
         row.at, str(row.outcome), row.reason, row.split, row.step, row.seconds, row.weight_version,
         fmean(scores) if scores else None, max(scores, default=None), min(scores, default=None),
         json.dumps(scores), json.dumps(row.completion_tokens), row.item, row.error,
+        stored_finishes(row.finishes),
     )  # fmt: skip

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from atropos_tui.monitor.snapshot import InferenceSection, ServerRow
 from atropos_tui.ui import formatting
-from atropos_tui.ui.ink import Ink, Line, Span, dim, faint, join
+from atropos_tui.ui.ink import Ink, Line, Span, dim, faint, join, strong
 from atropos_tui.ui.panes.pane import Pane
-from atropos_tui.ui.phrases import waiting
+from atropos_tui.ui.phrases import fact, waiting
 from atropos_tui.ui.text_safety import visible
+from atropos_tui.ui.widgets.bars import gauge
 from atropos_tui.ui.widgets.table import Column, Table
 
+_GAUGE_WIDTH = 20
 _COLUMNS = (
     Column("", 1),
     Column("server", 26),
@@ -43,6 +45,8 @@ class InferencePane(Pane):
     def numbers(self, room: int) -> Line:
         del room
         servers = self.inference.servers
+        if not servers:
+            return Line()
         healthy = sum(server.healthy is True for server in servers)
         ink = Ink.TEXT if healthy == len(servers) else Ink.BAD
         return Line(Span(f"{healthy} of {formatting.plural(len(servers), 'server')}", ink), dim(" healthy"))
@@ -55,7 +59,10 @@ class InferencePane(Pane):
             return [waiting("no inference server is known yet")]
         lines = Table(_COLUMNS, self.rows, self._row, cursor=self.shown_cursor).lines(width, height)
         room = height - len(lines) - 1
-        return [*lines, Line(), *self._details()[:room]] if room > 0 else lines
+        if room <= 0:
+            return lines
+        details = [*self._details(), Line(), *self._server(width)] if self.zoomed else self._details()
+        return [*lines, Line(), *details[:room]]
 
     def _one_line(self, width: int) -> Line:
         focused = self.has_focus
@@ -104,6 +111,26 @@ class InferencePane(Pane):
             Line(Span(visible(server.detail), Ink.BAD)),
         )
 
+    def _server(self, width: int) -> list[Line]:
+        """The server under the cursor in full, with its denominators."""
+        server = self.inference.servers[self.cursor]
+        share = formatting.percent(server.errors / server.requests) if server.requests else "0%"
+        load = gauge(server.in_flight, server.limit, _GAUGE_WIDTH)
+        newest = max((other.weight_version or 0 for other in self.inference.servers), default=0)
+        lines = [
+            Line(strong(f"Server {server.server}"), dim(f"  {visible(server.server_type)} · {visible(server.url)}")),
+            fact("model", Line(visible(server.model_name) or "–")),
+            fact("health", Line(health_glyph(server.healthy), f" {_health_words(server)}")),
+            fact("load", load + Line(f" {server.in_flight}", dim(f" of {server.limit} calls open"))),
+            fact("eval", Line(f"{server.eval_in_flight}", dim(f" of {server.eval_limit} calls open"))),
+            fact("errors", Line(f"{server.errors:,}", dim(f" of {server.requests:,} calls, {share}"))),
+        ]
+        if server.weight_version is not None:
+            behind = newest - server.weight_version
+            words = dim(f" · {behind} behind the newest") if behind else dim(" · the newest")
+            lines.append(fact("weights", Line(str(server.weight_version), words)))
+        return [line.fit(width) for line in lines]
+
     def _details(self) -> list[Line]:
         """What is wrong with servers, newest error included."""
         lines: list[Line] = []
@@ -114,6 +141,12 @@ class InferencePane(Pane):
                 when = formatting.age(self.moment.since(server.last_error_at))
                 lines.append(Line(dim(f"  {server.server} {when} ago "), Span(visible(server.last_error), Ink.WARN)))
         return lines
+
+
+def _health_words(server: ServerRow) -> str:
+    if server.detail:
+        return visible(server.detail)
+    return {None: "nothing is known yet", True: "answers", False: "does not answer"}[server.healthy]
 
 
 def health_glyph(healthy: bool | None) -> Span:

@@ -52,6 +52,11 @@ class Pane(LiveCanvas, can_focus=True):
         return self.cursor if self.has_focus and self.rows else -1
 
     @property
+    def zoomed(self) -> bool:
+        """Whether it has the whole screen, and room for detail."""
+        return self.has_class("-zoomed")
+
+    @property
     def group_id(self) -> int | None:
         """The ended group under the cursor."""
         return None

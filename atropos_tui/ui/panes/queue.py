@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Callable
+from enum import StrEnum
+from typing import ClassVar
+
+from textual.binding import BindingType
+
 from atropos_tui.ledger.outcomes import RunState, Stage, ThrottleReason
-from atropos_tui.monitor.snapshot import QueueSection
+from atropos_tui.monitor.snapshot import InFlightRow, QueueSection
 from atropos_tui.ui import formatting
 from atropos_tui.ui.ink import Ink, Line, Span, dim, faint, join, join_that_fit, strong
+from atropos_tui.ui.keys import Scope, bindings
 from atropos_tui.ui.moment import AT_WORK
 from atropos_tui.ui.panes.pane import Pane
-from atropos_tui.ui.phrases import waiting
+from atropos_tui.ui.phrases import fact, waiting
 from atropos_tui.ui.text_safety import visible
 from atropos_tui.ui.widgets.bars import gauge
 from atropos_tui.ui.widgets.table import Column, Table
@@ -22,6 +30,26 @@ _NORMAL_THROTTLES = frozenset({ThrottleReason.MAX_NUM_WORKERS, ThrottleReason.PA
 _STAGE_WORDS: dict[str, str] = {Stage.POSTPROCESSING: "postproc."}
 
 _NARROW = 50
+# The whole of a middle-sized screen.
+_ROOM_FOR_DETAILS = 26
+_DETAIL_LABEL = 14
+
+
+class Order(StrEnum):
+    """The values follow `… first`."""
+
+    LONGEST = "longest in flight"
+    LEAST_DONE = "fewest done"
+    TOKENS = "most tokens"
+    NEWEST = "newest"
+
+
+_ORDERS: dict[Order, Callable[[InFlightRow], float]] = {
+    Order.LONGEST: lambda row: row.started_at,
+    Order.LEAST_DONE: lambda row: row.rollouts_done / max(1, row.rollouts),
+    Order.TOKENS: lambda row: -row.completion_tokens,
+    Order.NEWEST: lambda row: -row.started_at,
+}
 
 
 def _columns(width: int) -> tuple[Column, ...]:
@@ -39,19 +67,47 @@ def _columns(width: int) -> tuple[Column, ...]:
 
 
 class QueuePane(Pane):
+    """The groups stand longest in flight first, which is how they come, or in another order."""
+
+    BINDINGS: ClassVar[list[BindingType]] = bindings(Scope.QUEUE)
     number = 1
     title = "Rollout queue"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.order = Order.LONGEST
+        self._sorted: tuple[tuple[InFlightRow, ...], Order, list[InFlightRow]] = ((), self.order, [])
 
     @property
     def queue(self) -> QueueSection:
         return self.moment.snapshot.queue
 
     @property
+    def groups(self) -> list[InFlightRow]:
+        """Those in flight, in the order that is asked for."""
+        of, order, groups = self._sorted
+        if of is not self.queue.rows or order is not self.order:
+            groups = sorted(self.queue.rows, key=_ORDERS[self.order])
+            self._sorted = (self.queue.rows, self.order, groups)
+        return groups
+
+    @property
     def rows(self) -> int:
         return len(self.queue.rows)
 
+    @property
+    def group(self) -> InFlightRow | None:
+        """The one under the cursor."""
+        return self.groups[self.cursor] if self.cursor < self.rows else None
+
     def row_key(self, index: int) -> int:
-        return self.queue.rows[index].group_id
+        return self.groups[index].group_id
+
+    def next_order(self) -> None:
+        orders = list(Order)
+        self.order = orders[(orders.index(self.order) + 1) % len(orders)]
+        self.cursor = 0
+        self.redraw()
 
     def numbers(self, room: int) -> Line:
         del room
@@ -64,10 +120,45 @@ class QueuePane(Pane):
         if not self.queue.rows:
             return [*head, Line(), waiting(self._why_empty())]
         if roomy:
-            head.append(Line())
+            head.append(self._order_line(width) if self.zoomed or self.order is not Order.LONGEST else Line())
+        foot = self._details(width) if height >= _ROOM_FOR_DETAILS else []
         gap = 1 if width < _NARROW else 2
         table = Table(_columns(width), self.rows, self._row, cursor=self.shown_cursor, gap=gap)
-        return head + table.lines(width, height - len(head))
+        room = height - len(head) - len(foot)
+        lines = table.lines(width, room)
+        return head + lines + [Line()] * (room - len(lines)) + foot if foot else head + lines
+
+    def _order_line(self, width: int) -> Line:
+        """How many groups are in which stage, and the order when it is not the usual one."""
+        stages = Counter(row.stage for row in self.queue.rows)
+        parts = [Line(str(many), dim(f" {stage}")) for stage, many in stages.most_common()]
+        if self.order is not Order.LONGEST:
+            parts.insert(0, Line(Span(f"{self.order} first", Ink.ACCENT)))
+        return join_that_fit(parts, width, " · ")
+
+    def _details(self, width: int) -> list[Line]:
+        """The group under the cursor in full."""
+        row = self.group
+        if row is None:
+            return []
+        servers = {server.server: server for server in self.moment.snapshot.inference.servers}
+        parts = [
+            Line(dim("in flight for "), formatting.age(self.moment.since(row.started_at))),
+            Line(row.stage),
+            Line(f"{row.rollouts_done} of {row.rollouts}", dim(" rollouts done")),
+            Line(formatting.count(row.completion_tokens), dim(" tokens")),
+            Line(formatting.plural(row.calls, "call")),
+        ]
+        lines = [
+            Line(faint("─" * width)),
+            fact(f"group {row.group_id}", Line(visible(row.item)), _DETAIL_LABEL).fit(width),
+            fact("", join_that_fit(parts, width - _DETAIL_LABEL, " · "), _DETAIL_LABEL),
+        ]
+        if (server := servers.get(row.server)) is not None:
+            health = "" if server.healthy is not False else f"  {server.detail or 'unhealthy'}"
+            last = Line(dim(f"last call to {server.server} "), visible(server.url), Span(visible(health), Ink.BAD))
+            lines.append(fact("", last, _DETAIL_LABEL).fit(width))
+        return lines
 
     def _throttle(self, width: int, most: int) -> list[Line]:
         """The reason why no further group starts, with its numbers; in at most so many lines."""
@@ -104,7 +195,7 @@ class QueuePane(Pane):
         return label + Line(Span(f"{queue.trainer_queue}/{queue.trainer_queue_limit}", Ink.WARN if full else Ink.TEXT))
 
     def _row(self, index: int) -> tuple[Line, ...]:
-        row = self.queue.rows[index]
+        row = self.groups[index]
         elapsed = self.moment.since(row.started_at)
         late = elapsed >= _STRAGGLER_SECONDS
         done = join(

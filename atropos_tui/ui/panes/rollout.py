@@ -1,33 +1,35 @@
-"""One group, one rollout of it in full (or two side by side): messages, or tokens under a lens."""
+"""One group, one rollout of it in full (or two side by side): messages, tokens under a lens, or what else is known."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
+from atropos_tui.monitor.notes import Note
 from atropos_tui.monitor.snapshot import GroupDetail, RolloutDetail
 from atropos_tui.ui import formatting
-from atropos_tui.ui.ink import Ink, Line, Span, dim, faint, strong
+from atropos_tui.ui.ink import Ink, Line, Span, dim, faint, join_that_fit, strong
 from atropos_tui.ui.panes.pane import Pane
 from atropos_tui.ui.phrases import waiting
 from atropos_tui.ui.text_safety import visible
-from atropos_tui.ui.views.rollout_head import group_facts, rollout_facts, score_chips
-from atropos_tui.ui.views.rollout_text import View, first_difference, messages_or_decoded, token_lines, what_broke
-from atropos_tui.ui.views.tokens import (
-    Lens,
-    Token,
-    TokenLayout,
-    TokenView,
-    least_likely,
-    legend,
-    token_facts,
-    tokens_of,
-)
+from atropos_tui.ui.views.facts import fact_lines
+from atropos_tui.ui.views.messages import Reading, says
+from atropos_tui.ui.views.rollout_head import group_facts, note_line, rollout_facts, score_chips
+from atropos_tui.ui.views.rollout_text import View, messages_or_decoded, what_broke
+from atropos_tui.ui.views.side_by_side import BETWEEN, SideBySide, half_width
+from atropos_tui.ui.views.text import Headed, Lines, Text
+from atropos_tui.ui.views.token_view import Lens, TokenLayout, TokenView, legend, token_facts
+from atropos_tui.ui.views.tokens import Tokens, first_difference
 
-_BETWEEN = Line(Span(" │ ", Ink.FAINT))
+# Below this height the head gives up its blank lines and bars, so that there is room for the text.
+_LOW = 20
 
 
 class RolloutPane(Pane):
-    """The cursor keys scroll; which rollout, view, lens and token are shown is asked for by the screen."""
+    """The cursor keys scroll; which rollout, view, lens and token are shown is asked for by the screen.
+
+    Methods that may have nothing to do return why not, in words; empty when they did it.
+    """
 
     title = "Rollout"
 
@@ -35,178 +37,347 @@ class RolloutPane(Pane):
         super().__init__()
         self.detail: GroupDetail | None = None
         self.failure = ""
+        self.note = Note()
         self.view = View.MESSAGES
         self.lens = Lens.LOGPROB
+        self.reading = Reading()
         self.rollout = 0
         self.beside: int | None = None
         self.token = 0
+        self._before_facts = View.MESSAGES
         self._rank = 0
         self._first_line = 0
-        self._tokens: list[Token] = []
-        self._texts: list[Sequence[Line]] = []
+        # The hit that was gone to last, and whether the text is still to be scrolled there.
+        self._hit: int | None = None
+        self._goes_to_hit = False
+        self._text: Text = Lines(())
         self._text_room = 1
         self._text_key: tuple[object, ...] = ()
+        self._token_width = 1
+        self._tokens: dict[int, Tokens] = {}
         self._layouts: dict[tuple[int, int], TokenLayout] = {}
 
     @property
     def rollouts(self) -> Sequence[RolloutDetail]:
         return self.detail.rollouts if self.detail else ()
 
+    @property
+    def tokens(self) -> Tokens | None:
+        """Those of the chosen rollout; None where it has none."""
+        return self._tokens_of(self.rollout) if self.rollouts and self.rollouts[self.rollout].tokens else None
+
+    # -- which rollout
+
     def open_group(self, detail: GroupDetail) -> None:
+        """Show a group, at the first rollout that says the searched words, or at the number that was shown before."""
         self.detail, self.failure = detail, ""
         self.beside = None
         self._layouts.clear()
-        self._to_rollout(min(self.rollout, max(0, len(detail.rollouts) - 1)))
+        self._tokens.clear()
+        rollout = min(self.rollout, max(0, len(detail.rollouts) - 1))
+        if self.reading.words and detail.rollouts and not says(detail.rollouts[rollout].messages, self.reading.words):
+            saying = (i for i, other in enumerate(detail.rollouts) if says(other.messages, self.reading.words))
+            rollout = next(saying, rollout)
+        self._to_rollout(rollout)
 
     def fail(self, why: str) -> None:
         """The group could not be loaded."""
         self.detail, self.failure = None, why
         self.redraw()
 
-    def step_to_rollout(self, by: int) -> None:
-        if self.rollouts:
-            self._to_rollout((self.rollout + by) % len(self.rollouts))
+    def step_to_rollout(self, by: int) -> str:
+        if len(self.rollouts) < 2:
+            return self._why_one()
+        self._to_rollout((self.rollout + by) % len(self.rollouts))
+        return ""
 
-    def to_extreme(self, sign: int) -> None:
+    def to_extreme(self, sign: int) -> str:
         """The rollout with the highest (+1) or lowest (-1) score."""
-        if self.rollouts:
-            self._to_rollout(self._extreme(sign))
+        if not self.rollouts:
+            return "there is no rollout"
+        if all(rollout.score is None for rollout in self.rollouts):
+            return "no rollout of this group has a score"
+        self._to_rollout(self._extreme(sign))
+        return ""
 
-    def compare(self) -> None:
+    def compare(self) -> str:
         """Beside this rollout the best one, or the worst if this is the best; asked again, this one alone."""
-        if self.beside is not None or len(self.rollouts) < 2:
+        if self.beside is not None:
             self.beside = None
+        elif len(self.rollouts) < 2:
+            return self._why_one()
         else:
             best = self._extreme(1)
             self.beside = best if best != self.rollout else self._extreme(-1)
             if self.beside == self.rollout:
                 self.beside = (self.rollout + 1) % len(self.rollouts)
-            self.token = first_difference(self._tokens, tokens_of(self.rollouts[self.beside]))
+            self._to_first_difference()
         self.redraw()
+        return ""
 
-    def step_beside(self) -> None:
+    def step_beside(self) -> str:
         """Compare with the next rollout."""
-        if self.beside is not None:
+        if self.beside is None:
+            return "no two rollouts are compared: c first"
+        self.beside = (self.beside + 1) % len(self.rollouts)
+        if self.beside == self.rollout and len(self.rollouts) > 2:
             self.beside = (self.beside + 1) % len(self.rollouts)
-            self.redraw()
+        self.redraw()
+        return ""
+
+    # -- how it is shown
 
     def next_view(self) -> None:
-        self.view = View.TOKENS if self.view is View.MESSAGES else View.MESSAGES
-        self._first_line = 0
-        self.redraw()
+        self._show_view(View.TOKENS if self.view is View.MESSAGES else View.MESSAGES)
+
+    def toggle_facts(self) -> None:
+        if self.view is View.FACTS:
+            self._show_view(self._before_facts)
+        else:
+            self._before_facts = self.view
+            self._show_view(View.FACTS)
 
     def next_lens(self) -> None:
         lenses = list(Lens)
         self.view, self.lens = View.TOKENS, lenses[(lenses.index(self.lens) + 1) % len(lenses)]
         self.redraw()
 
-    def step_to_token(self, by: int) -> None:
-        if self._tokens:
-            self._to_token(max(0, min(len(self._tokens) - 1, self.token + by)))
+    def toggle_reasoning(self) -> None:
+        self._read(replace(self.reading, unfolded=not self.reading.unfolded))
 
-    def to_least_likely(self) -> None:
+    def toggle_markdown(self) -> None:
+        self._read(replace(self.reading, markdown=not self.reading.markdown))
+
+    def mark_words(self, words: tuple[str, ...]) -> None:
+        """Mark these words in the messages, and go to the first."""
+        if words != self.reading.words:
+            self._read(replace(self.reading, words=words))
+            self._hit, self._goes_to_hit = (0, True) if words else (None, False)
+
+    # -- places in the text
+
+    def step_to_turn(self, by: int) -> str:
+        """The next message (or the one before); after the last one the first again."""
+        turns = self._text.turns
+        if self.view is not View.MESSAGES or not turns:
+            return "turns are in the messages: v"
+        number = self._text.turn_at(self._first_line)
+        if by < 0 and self._first_line > turns[number]:
+            number += 1  # to the beginning of the one that is shown
+        elif by > 0 and self._at_end:
+            number = -1
+        self._go_to_line(turns[(number + by) % len(turns)])
+        return ""
+
+    def step_to_hit(self, by: int) -> str:
+        """The next line with a searched word."""
+        hits = self._text.hits
+        if not hits:
+            return "no searched word stands here" if self.reading.words else "no words are searched: / first"
+        current = self._hit if self._hit is not None else -1 if by > 0 else 0
+        self._hit = (current + by) % len(hits)
+        self._go_to_line(hits[self._hit] - self._text_room // 3)
+        return ""
+
+    def step_to_token(self, by: int) -> str:
+        tokens = self.tokens
+        if tokens is None:
+            return _NO_TOKENS
+        self._to_token(max(0, min(len(tokens) - 1, self.token + by)))
+        return ""
+
+    def to_least_likely(self) -> str:
         """The least likely token; asked again from there, the one that follows it."""
-        order = least_likely(self._tokens)
-        if order:
-            self._rank = (self._rank + 1) % len(order) if order[self._rank : self._rank + 1] == [self.token] else 0
-            self._to_token(order[self._rank])
+        tokens = self.tokens
+        if tokens is None:
+            return _NO_TOKENS
+        order = tokens.least_likely
+        if not order:
+            return "the environment gave no logprobs (inference_logprobs)"
+        self._rank = (self._rank + 1) % len(order) if order[self._rank : self._rank + 1] == [self.token] else 0
+        self._to_token(order[self._rank])
+        return ""
+
+    def to_mask_edge(self) -> str:
+        """The next token at which the mask changes; after the last one the first again."""
+        tokens = self.tokens
+        if tokens is None:
+            return _NO_TOKENS
+        edges = tokens.mask_edges
+        if not edges:
+            return "the mask has no edge: all tokens are trained, or none"
+        self._to_token(next((edge for edge in edges if edge > self.token), edges[0]))
+        return ""
+
+    def to_first_difference(self) -> str:
+        """Where the two compared rollouts part."""
+        if self.beside is None:
+            return "no two rollouts are compared: c first"
+        if self.tokens is None:
+            return _NO_TOKENS
+        self._to_first_difference()
+        self._to_token(self.token)
+        return ""
 
     def move_cursor(self, by: int) -> None:
-        self._first_line = max(0, min(self._first_line + by, self._lines - self._text_room))
-        self.redraw()
+        self._go_to_line(self._first_line + by)
+
+    # -- drawing
 
     def numbers(self, room: int) -> Line:
-        del room
         if not self.rollouts:
             return Line()
-        return Line(dim(f"{self.view} · "), strong(f"{self.rollout + 1}/{len(self.rollouts)}"))
+        shown = [Line(dim(self.lens if self.view is View.TOKENS else self.view))]
+        if self.view is View.MESSAGES and self.reading.markdown:
+            shown.append(Line(dim("markdown")))
+        shown.append(Line(strong(f"{self.rollout + 1}/{len(self.rollouts)}")))
+        return join_that_fit(shown[::-1], room, " · ") if room < 30 else join_that_fit(shown, room, " · ")
 
     def body(self, width: int, height: int) -> list[Line]:
         if self.failure:
             return [Line(Span(visible(self.failure), Ink.BAD))]
         if self.detail is None:
             return [waiting("choose a group")]
-        head = self._head(self.detail, width)
+        head = self._head(self.detail, width, height < _LOW)
         self._text_room = max(1, height - len(head) - 1)
         self._lay_out(self.detail, width)
-        self._first_line = max(0, min(self._first_line, self._lines - self._text_room))
-        last = min(self._lines, self._first_line + self._text_room)
-        return [*head, self._rule(width, last), *(self._line(index, width) for index in range(self._first_line, last))]
+        self._first_line = max(0, min(self._first_line, len(self._text) - self._text_room))
+        last = min(len(self._text), self._first_line + self._text_room)
+        return [*head, self._rule(width, last), *(self._text[index] for index in range(self._first_line, last))]
 
-    def _head(self, detail: GroupDetail, width: int) -> list[Line]:
+    def _head(self, detail: GroupDetail, width: int, low: bool) -> list[Line]:
         row = detail.row
         head = [group_facts(row, self.moment.since(row.at), width)]
-        head.append(Line(dim("item "), visible(row.item)).fit(width))
+        if self.view is not View.FACTS:
+            head.append(Line(dim("item "), visible(row.item)).fit(width))
+        if self.note.bookmarked or self.note.text:
+            head.append(note_line(self.note))
         if not self.rollouts:
             return head
-        head += [Line(), *score_chips(self.rollouts, self.rollout, self.beside, width), Line()]
-        head.append(rollout_facts(self.rollouts[self.rollout], self.rollouts, self._tokens, width))
-        if self.view is View.TOKENS and self._tokens:
-            head += [legend(self.lens), token_facts(self._tokens[self.token], len(self._tokens), width)]
+        chips = score_chips(self.rollouts, self.rollout, self.beside, width)
+        head += chips[1:] if low else [Line(), *chips, Line()]
+        head.append(self._facts(width))
+        tokens = self.tokens
+        if self.view is View.TOKENS and tokens is not None:
+            head += [legend(self.lens, tokens), token_facts(tokens[self.token], len(tokens), width)]
         return head
 
+    def _facts(self, width: int) -> Line:
+        """Of the rollout, or of both that are compared."""
+        shown = [self.rollout] if self.beside is None else [self.rollout, self.beside]
+        room = width if self.beside is None else half_width(width)
+        facts = [rollout_facts(self.rollouts[i], self.rollouts, self._tokens_of(i), room) for i in shown]
+        return facts[0] if len(facts) == 1 else facts[0].fit(room) + BETWEEN + facts[1]
+
     def _rule(self, width: int, last: int) -> Line:
-        """Between head and text; says which lines are shown where not all are."""
-        if self._lines <= self._text_room:
+        """Between head and text; says which lines are shown where not all are, and where one is among them."""
+        where = []
+        if self._text.hits:
+            number = "–" if self._hit is None else str(self._hit + 1)
+            where.append(f"hit {number} of {formatting.count(len(self._text.hits))}")
+        if self.view is View.MESSAGES and self._text.turns and len(self._text) > self._text_room:
+            where.append(f"turn {self._text.turn_at(self._first_line) + 1}/{len(self._text.turns)}")
+        if len(self._text) > self._text_room:
+            where.append(f"lines {self._first_line + 1}–{last} of {formatting.count(len(self._text))}")
+        if not where:
             return Line(faint("─" * width))
-        where = f" lines {self._first_line + 1}–{last} of {formatting.count(self._lines)} "
-        return Line(faint("─" * (width - len(where) - 2)), dim(where), faint("──"))
+        told = f" {' · '.join(where)} "
+        return Line(faint("─" * max(0, width - len(told) - 2)), dim(told), faint("──"))
 
     @property
-    def _lines(self) -> int:
-        return max((len(text) for text in self._texts), default=0)
+    def _at_end(self) -> bool:
+        return self._first_line >= len(self._text) - self._text_room
 
-    def _line(self, index: int, width: int) -> Line:
-        parts = [text[index] if index < len(text) else Line() for text in self._texts]
-        if len(parts) == 1:
-            return parts[0]
-        half = (width - _BETWEEN.width) // 2
-        return parts[0].fit(half) + _BETWEEN + parts[1].fit(half)
+    def _why_one(self) -> str:
+        return "this group has one rollout" if self.rollouts else "there is no rollout"
 
     def _extreme(self, sign: int) -> int:
         scored = [(rollout.score, index) for index, rollout in enumerate(self.rollouts) if rollout.score is not None]
         return max(scored, key=lambda pair: (pair[0] * sign, -pair[1]), default=(0.0, self.rollout))[1]
 
+    def _tokens_of(self, index: int) -> Tokens:
+        if index not in self._tokens:
+            self._tokens[index] = Tokens(self.rollouts[index])
+        return self._tokens[index]
+
+    def _to_first_difference(self) -> None:
+        if self.beside is not None:
+            self.token = first_difference(self._tokens_of(self.rollout), self._tokens_of(self.beside))
+
+    def _show_view(self, view: View) -> None:
+        self.view = view
+        self._first_line = 0
+        self.redraw()
+
+    def _read(self, reading: Reading) -> None:
+        """Read in another way, from the same message on."""
+        turns = self._text.turns
+        turn = self._text.turn_at(self._first_line)
+        self.reading = reading
+        if self.view is View.MESSAGES and turns and self._first_line:
+            below = self._first_line - turns[turn]
+            self.redraw()
+            if turn < len(self._text.turns):
+                self._go_to_line(self._text.turns[turn] + below)
+        self.redraw()
+
     def _to_rollout(self, index: int) -> None:
         self.rollout = index
-        self._tokens = tokens_of(self.rollouts[index]) if self.rollouts else []
-        trained = (token.index for token in self._tokens if token.trained)
-        self.token = next(trained, 0)
+        tokens = self.tokens
+        self.token = tokens.first_trained if tokens is not None else 0
         self._rank, self._first_line = 0, 0
+        self._hit, self._goes_to_hit = (0, True) if self.reading.words else (None, False)
         self.redraw()
 
     def _to_token(self, index: int) -> None:
         self.view, self.token = View.TOKENS, index
         self.redraw()
-        text = self._texts[0] if self._texts else ()
-        if isinstance(text, TokenView):
-            line = text.cursor_line
+        layout = self._layouts.get((self.rollout, self._token_width))
+        if layout is not None:
+            line = layout.row_of(index) * 2
             if not self._first_line <= line < self._first_line + self._text_room - 1:
-                self.move_cursor(line - self._first_line - self._text_room // 2)
+                self._go_to_line(line - self._text_room // 2)
+
+    def _go_to_line(self, line: int) -> None:
+        self._first_line = max(0, min(line, len(self._text) - self._text_room))
+        self.redraw()
 
     def _lay_out(self, detail: GroupDetail, width: int) -> None:
         """Make the lines of the chosen text, unless they are there from the last time."""
-        key = (detail.row.group_id, self.rollout, self.beside, self.view, self.lens, self.token, width)
-        if key == self._text_key:
+        how = self.reading if self.view is View.MESSAGES else (self.lens, self.token)
+        key = (detail.row.group_id, len(detail.rollouts), self.rollout, self.beside, self.view, how, width)
+        if self.view is not View.FACTS and key == self._text_key:
             return
         self._text_key = key
+        self._token_width = width if self.beside is None else half_width(width)
         broke = what_broke(detail, width)
-        if not self.rollouts:
-            self._texts = [broke]
+        if self.view is View.FACTS:
+            servers = [server.url.split("://")[-1] for server in self.moment.snapshot.inference.servers]
+            self._text = Lines([*broke, *fact_lines(detail, self.rollout, servers, self.moment.now, width)])
+        elif not self.rollouts:
+            self._text = Lines(broke)
         elif self.beside is None:
-            self._texts = [[*broke, *text] if broke else text for text in [self._text(self.rollout, width)]]
+            text = self._one(self.rollout, width)
+            self._text = Headed(broke, text) if broke else text
         else:
-            half = (width - _BETWEEN.width) // 2
-            self._texts = [self._text(self.rollout, half), self._text(self.beside, half)]
+            left, right = (self._one(index, half_width(width)) for index in (self.rollout, self.beside))
+            self._text = SideBySide(left, right, width)
+        if self._goes_to_hit and self._hit is not None and self._text.hits:
+            self._first_line = max(0, self._text.hits[self._hit % len(self._text.hits)] - self._text_room // 3)
+            self._goes_to_hit = False
 
-    def _text(self, index: int, width: int) -> Sequence[Line]:
-        if self.view is View.TOKENS:
-            return token_lines(self._token_layout(index, width), self.lens, self.token)
-        return messages_or_decoded(self.rollouts[index], width)
+    def _one(self, index: int, width: int) -> Text:
+        if self.view is View.MESSAGES:
+            return messages_or_decoded(self.rollouts[index], width, self.reading)
+        if not self.rollouts[index].tokens:
+            return Lines([waiting("this rollout has no tokens")])
+        return TokenView(self._token_layout(index, width), self.lens, self.token)
 
     def _token_layout(self, index: int, width: int) -> TokenLayout:
         """Made once: going from token to token must not lay out a hundred thousand of them anew."""
         if (index, width) not in self._layouts:
-            tokens = self._tokens if index == self.rollout else tokens_of(self.rollouts[index])
-            self._layouts[index, width] = TokenLayout(tokens, width)
+            self._layouts[index, width] = TokenLayout(self._tokens_of(index), width)
         return self._layouts[index, width]
+
+
+_NO_TOKENS = "this rollout has no tokens"

@@ -6,17 +6,25 @@ import math
 
 from atropos_tui.monitor.snapshot import ScoresSection, TrendPoint
 from atropos_tui.ui import formatting
-from atropos_tui.ui.ink import Ink, Line, Span, dim, join_that_fit, spread, strong
+from atropos_tui.ui.ink import Ink, Line, Span, dim, faint, join_that_fit, spread, strong
 from atropos_tui.ui.panes.pane import Pane
-from atropos_tui.ui.phrases import waiting
+from atropos_tui.ui.phrases import fact, waiting
+from atropos_tui.ui.text_safety import visible
+from atropos_tui.ui.widgets.bars import bar, sparkline
 from atropos_tui.ui.widgets.histogram import histogram
+from atropos_tui.ui.widgets.table import Cell, Column, Table
 from atropos_tui.ui.widgets.trend import GUTTER, Sample, trend
 
 # From this share of groups without advantage on, much of the work teaches nothing.
 _HIGH_ZERO_ADVANTAGE = 0.5
 
 # How much of the past the trend shows, in seconds.
-WINDOWS = (math.inf, 3_600.0, 600.0, 120.0)
+WINDOWS = {math.inf: "whole run", 3_600.0: "last hour", 600.0: "last 10 minutes", 120.0: "last 2 minutes"}
+
+# Zoomed, what else there is stands beside the charts from this width on, and below them otherwise.
+_TWO_COLUMNS = 100
+_PART_NAME = 18
+_MOST_PARTS_BELOW = 5
 
 
 class ScoresPane(Pane):
@@ -25,7 +33,7 @@ class ScoresPane(Pane):
 
     def __init__(self) -> None:
         super().__init__()
-        self._window = WINDOWS[0]
+        self._window = math.inf
 
     @property
     def scores(self) -> ScoresSection:
@@ -40,15 +48,41 @@ class ScoresPane(Pane):
     def body(self, width: int, height: int) -> list[Line]:
         if not self.scores.groups:
             return [waiting("no group has been scored yet"), *self.reason_for_waiting(width)]
+        if not self.zoomed:
+            return self._charts(width, height)
+        if width >= _TWO_COLUMNS:
+            return self._two_columns(width, height)
+        parts = self._parts(width, _MOST_PARTS_BELOW + 1) if self.scores.parts else []
+        return self._charts(width, height - len(parts)) + parts
+
+    def _two_columns(self, width: int, height: int) -> list[Line]:
+        """The charts at the left; lengths and the parts of the score at the right."""
+        beside = min(56, width * 2 // 5)
+        left_width = width - beside - 3
+        left = self._charts(left_width, height)
+        left += [Line()] * (height - len(left))
+        lengths = self._lengths(beside, min(9, height // 3))
+        below = [*self._spreads(beside), Line(), *self._looks(beside)]
+        room = height - len(lengths) - len(below) - 2
+        right = [*lengths, Line(), *self._parts(beside, min(room, len(self.scores.parts) + 2)), Line(), *below]
+        right += [Line()] * (height - len(right))
+        rule = Line(faint(" │ "))
+        return [one.fit(left_width) + rule + other for one, other in zip(left, right, strict=False)]
+
+    def _charts(self, width: int, height: int) -> list[Line]:
+        """The trend and the histogram, with their numbers as text."""
         roomy, airy = height >= 15, height >= 24
-        head = [self._progress(width)]
+        head = [self._progress(width), *([self._window_numbers(width)] if self.zoomed and roomy else [])]
         foot = self._text(width, 3 if airy else 2 if roomy else 1)
         if airy:
             head, foot = [*head, Line()], [Line(), *foot]
         room = height - len(head) - len(foot)
         for_histogram = max(4, room * 9 // 20)
         for_trend = room - for_histogram - (2 if roomy else 0)
-        middle = trend(self._samples(), width, for_trend, bottom=self._bottom, top=self._top)
+        samples = self._samples()
+        middle = trend(samples, width, for_trend, bottom=self._bottom, top=self._top)
+        if not samples and middle:
+            middle[0] = waiting(f"no group was scored in the {WINDOWS[self._window]}").fit(width)
         if roomy:
             middle += [self._time_axis(width), Line()]
         return head + middle + self._histogram(width, for_histogram) + foot
@@ -63,7 +97,8 @@ class ScoresPane(Pane):
 
     def next_window(self) -> None:
         """From the whole run to shorter and shorter pasts, and back."""
-        self._window = WINDOWS[(WINDOWS.index(self._window) + 1) % len(WINDOWS)]
+        windows = list(WINDOWS)
+        self._window = windows[(windows.index(self._window) + 1) % len(windows)]
         self.redraw()
 
     @property
@@ -95,7 +130,91 @@ class ScoresPane(Pane):
         started = self.moment.since(points[0].at) if points else 0.0
         left = Line(dim(f"{formatting.age(started)} ago"))
         right = Line(dim("now" if not self.moment.ended else "end"))
+        name = WINDOWS[self._window]
+        room = width - GUTTER - left.width - right.width
+        if room > len(name) + 4:
+            ink = Ink.DIM if self._window == math.inf else Ink.ACCENT
+            left = left.fit(left.width + (room - len(name)) // 2) + Line(Span(name, ink))
         return Line(" " * GUTTER) + spread(left, right, width - GUTTER)
+
+    def _window_numbers(self, width: int) -> Line:
+        """The trend in numbers."""
+        points = self._points
+        if not points:
+            return Line(dim("trend  nothing in this window"))
+        parts = [
+            Line(dim("newest "), strong(formatting.score(points[-1].mean))),
+            Line(dim("lowest group "), formatting.score(min(point.low for point in points))),
+            Line(dim("highest "), formatting.score(max(point.high for point in points))),
+            Line(formatting.plural(sum(point.groups for point in points), "group")),
+        ]
+        return join_that_fit(parts, width, " · ")
+
+    def _lengths(self, width: int, height: int) -> list[Line]:
+        """How long replies were over the same time."""
+        lengths = [point.completion_tokens for point in self._points]
+        title = Line(strong("Tokens a rollout"))
+        if not lengths:
+            return [title]
+        samples = [Sample(length, length, length) for length in lengths]
+        parts = [
+            Line(dim("newest "), formatting.short_count(lengths[-1])),
+            Line(dim("oldest "), formatting.short_count(lengths[0])),
+            Line(Span(formatting.percent(self.scores.truncated_share)), dim(" truncated")),
+        ]
+        chart = trend(samples, width, max(2, height - 2), bottom=0.0, top=max(*lengths, 1.0))
+        return [title, *chart, join_that_fit(parts, width, " · ")]
+
+    def _parts(self, width: int, height: int) -> list[Line]:
+        """The named parts of the score: mean, spread within groups, and the trend of each."""
+        title = Line(strong("Parts of the score"))
+        parts = self.scores.parts
+        if not parts:
+            return [title, waiting("the environment tells none (`score_parts`)").fit(width)]
+        columns = (
+            Column("part", min(_PART_NAME, max(4, *(len(part.name) for part in parts)))),
+            Column("mean", 5, right=True),
+            Column("within", 6, right=True),
+            Column("trend", 8, grows=True),
+        )
+        return [title, *Table(columns, len(parts), self._part, gap=2).lines(width, height - 1)]
+
+    def _spreads(self, width: int) -> list[Line]:
+        """How far scores differ within groups, which is what is learnt from, and between groups, on one scale."""
+        scores = self.scores
+        largest = max(scores.within_std, scores.between_std) or 1.0
+        rows = [("within", scores.within_std), ("between", scores.between_std)]
+        bars = [
+            fact(name, Line(formatting.score(std)).fit(7)) + bar(std / largest)(max(1, width - 17))
+            for name, std in rows
+        ]
+        share = Line(formatting.percent(scores.zero_advantage_share), dim(f" of the last {scores.window} groups"))
+        return [Line(strong("Spread of scores")), *bars, fact("none", share)]
+
+    def _looks(self, width: int) -> list[Line]:
+        """What a look at some of the tokens showed."""
+        looks = self.scores.looks
+        title = Line(strong("Tokens looked at"))
+        if not looks.rollouts:
+            return [title, waiting("none yet")]
+        of = dim(f" of {formatting.plural(looks.rollouts, 'rollout')}")
+        end = f" (token {looks.end_token})" if looks.end_token >= 0 else ""
+        lines = [
+            Line(str(looks.repetitive), of, dim(" go round in circles")),
+            Line(str(looks.doubled_end), of, dim(f" have the end of turn twice{end}")),
+            Line(str(looks.untrained), of, dim(" are trained on little of their text")),
+        ]
+        return [title, *(line.fit(width) for line in lines)]
+
+    def _part(self, index: int) -> tuple[Cell, ...]:
+        part = self.scores.parts[index]
+        spread_ink = Ink.WARN if part.within_std == 0 else Ink.TEXT
+        return (
+            Line(visible(part.name)),
+            Line(formatting.score(part.mean)),
+            Line(Span(formatting.score(part.within_std), spread_ink)),
+            lambda width: sparkline(part.points, width),
+        )
 
     def _text(self, width: int, height: int) -> list[Line]:
         scores = self.scores

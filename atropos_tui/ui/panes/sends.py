@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from atropos_tui.ledger.outcomes import Outcome
 from atropos_tui.monitor.snapshot import SendsSection
 from atropos_tui.ui import formatting
 from atropos_tui.ui.ink import Ink, Line, Span, dim, join, join_that_fit, strong
@@ -9,6 +10,7 @@ from atropos_tui.ui.panes.pane import Pane
 from atropos_tui.ui.phrases import fact, waiting
 from atropos_tui.ui.text_safety import visible
 from atropos_tui.ui.widgets.bars import columns, gauge
+from atropos_tui.ui.wrapping import wrapped
 
 _RECENT_ERROR_SECONDS = 60.0
 
@@ -28,7 +30,9 @@ class SendsPane(Pane):
     def body(self, width: int, height: int) -> list[Line]:
         if not self.sends.api_url:
             return [waiting("not registered with a trajectory API yet"), *self.reason_for_waiting(width)]
-        way = [self._outbox(), self._delivered(width), self._last_error(width), self._bytes(width)]
+        if self.zoomed:
+            return self._zoomed(width, height)
+        way = [self._outbox(), self._delivered(width), self._last_error(width), self._bytes(width), self._record(width)]
         trainer = [self._trainer(width), self._trainer_queue(width)]
         way = [line for line in way if line.spans]
         roomy = height >= len(way) + len(trainer) + 2
@@ -39,6 +43,46 @@ class SendsPane(Pane):
         chart_height = min(5, height - len(lines) - 2)
         return lines + self._rate_chart(width, chart_height) if chart_height >= 2 else lines
 
+    def _zoomed(self, width: int, height: int) -> list[Line]:
+        """Everything there is, the body of the last error in full, and the chart as high as there is room."""
+        way = [self._api(), self._outbox(), self._delivered(width), self._taken_as(width), self._last_error(width)]
+        lines = [line for line in (*way, self._bytes(width)) if line.spans]
+        lines += [Line(), self._trainer(width), self._trainer_queue(width)]
+        lines += self._last_answer(width, max(1, height // 4))
+        chart_height = min(12, height - len(lines) - 3)
+        if chart_height < 2:
+            return lines
+        return [*lines, *self._rate_chart(width, chart_height), *self._rate_numbers(width)]
+
+    def _taken_as(self, width: int) -> Line:
+        """How the trajectory API took the groups, and when it took the last one."""
+        by_reason = self.moment.snapshot.ledger.by_reason.get(Outcome.DELIVERED, {})
+        parts = [Line(formatting.count(many), dim(f" {formatting.words(word)}")) for word, many in by_reason.items()]
+        if self.sends.last_delivered_at:
+            since = formatting.age(self.moment.since(self.sends.last_delivered_at))
+            parts.append(Line(dim("the last "), since, dim(" ago")))
+        return fact("taken as", join_that_fit(parts, width - 10, " · ")) if parts else Line()
+
+    def _last_answer(self, width: int, most: int) -> list[Line]:
+        """The last error in full, with the body of the answer."""
+        sends = self.sends
+        if not sends.last_error:
+            return []
+        text = visible(f"{sends.last_error} {sends.last_error_body}".strip())
+        first, *rest = [Line(part) for part in wrapped(text, width - 10)][:most]
+        return [Line(), fact("error", first), *(fact("", part) for part in rest)]
+
+    def _rate_numbers(self, width: int) -> list[Line]:
+        history = self.sends.send_rate_history
+        if not any(history):
+            return []
+        parts = [
+            Line(dim("mean "), formatting.rate(sum(history) / len(history))),
+            Line(dim("most "), formatting.short_count(max(history))),
+            Line(dim("nothing in "), str(sum(value == 0 for value in history)), dim(f" of {len(history)} s")),
+        ]
+        return [fact("", join_that_fit(parts, width - 10, " · "))]
+
     def _rate_chart(self, width: int, height: int) -> list[Line]:
         """Deliveries of each second of the last minute."""
         history = self.sends.send_rate_history
@@ -47,7 +91,8 @@ class SendsPane(Pane):
         title = fact(
             "rate", Line(dim(f"each second of the last minute, at most {formatting.short_count(max(history))}"))
         )
-        rows = columns(history, width - 10, height)
+        each = max(1, (width - 10) // len(history))
+        rows = columns([value for value in history for _ in range(each)], width - 10, height)
         return [Line(), title, *(Line(Span(" " * 10)) + row for row in rows)]
 
     def _api(self) -> Line:
@@ -99,6 +144,23 @@ class SendsPane(Pane):
             when = dim(f"{formatting.age(self.moment.since(sends.last_error_at))} ago ")
             parts.append(Line(when, Span(text, Ink.BAD if recent else Ink.DIM)))
         return fact("errors", join(parts, " · ")).fit(width)
+
+    def _record(self, width: int) -> Line:
+        """The run file: how large it is, what made room in it, or why it ends early."""
+        record = self.moment.snapshot.record
+        if not record.level:
+            return Line()
+        if record.stopped:
+            return fact("record", Line(Span(f"stopped: {visible(record.stopped)}", Ink.BAD))).fit(width)
+        limit = dim(f" of {formatting.size(record.size_limit)}") if record.size_limit else ""
+        missing = {
+            "without tokens": record.dropped_arrays,
+            "without messages": record.dropped_contents,
+            "came too fast": record.missed_contents,
+        }
+        parts = [Line(formatting.size(record.size), limit)]
+        parts += [Line(Span(formatting.count(many), Ink.WARN), dim(f" {how}")) for how, many in missing.items() if many]
+        return fact("record", join_that_fit(parts, width - 10, " · "))
 
     def _trainer(self, width: int) -> Line:
         sends = self.sends

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from atropos_tui.ledger.outcomes import Outcome
+from atropos_tui.ledger.outcomes import OPEN_OUTCOMES, Outcome
 from atropos_tui.monitor.snapshot import SkippedSection
 from atropos_tui.ui import formatting
 from atropos_tui.ui.ink import Ink, Line, Span, dim, faint, join_that_fit, strong
@@ -20,6 +20,27 @@ _REASON_COLUMNS = (
     Column("", 4, grows=True, rank=1),
     Column("/min", 5, right=True),
     Column("total", 6, right=True),
+)
+_ZOOMED_REASON_COLUMNS = (
+    Column("", 1),
+    Column("reason", 20),
+    Column("outcome", 8, rank=2),
+    Column("", 4, grows=True, rank=3),
+    Column("/min", 6, right=True),
+    Column("/10 min", 7, right=True, rank=1),
+    Column("total", 7, right=True),
+    Column("of ended", 8, right=True, rank=1),
+)
+_ZOOMED_RECENT_COLUMNS = (
+    Column("group", 6, right=True),
+    Column("why", 16),
+    Column("scores", 9, rank=2),
+    Column("tokens", 6, right=True, rank=3),
+    Column("step", 6, right=True, rank=4),
+    Column("took", 5, right=True, rank=5),
+    Column("item", 12, grows=True, rank=1),
+    Column("error", 20, grows=True, rank=6),
+    Column("age", 4, right=True),
 )
 _RECENT_COLUMNS = (
     Column("group", 6, right=True),
@@ -68,11 +89,44 @@ class SkippedPane(Pane):
         air = [Line()] if roomy else []
         head = [*reasons, *air, *self._zero_advantage(width), *air]
         gap = 2 if roomy else 1
-        recent = Table(_RECENT_COLUMNS, self.rows, self._recent_row, self.shown_cursor, gap, with_head=roomy)
+        if self.zoomed:
+            head = [self._denominators(width), *head]
+            recent = Table(_ZOOMED_RECENT_COLUMNS, self.rows, self._zoomed_recent_row, self.shown_cursor)
+        else:
+            recent = Table(_RECENT_COLUMNS, self.rows, self._recent_row, self.shown_cursor, gap, with_head=roomy)
         return head + recent.lines(width, height - len(head))
 
     def _reasons(self, width: int, height: int) -> list[Line]:
-        return Table(_REASON_COLUMNS, len(self.skipped.reasons), self._reason_row, gap=1).lines(width, height)
+        many = len(self.skipped.reasons)
+        if self.zoomed:
+            return Table(_ZOOMED_REASON_COLUMNS, many, self._zoomed_reason_row).lines(width, height)
+        return Table(_REASON_COLUMNS, many, self._reason_row, gap=1).lines(width, height)
+
+    @property
+    def _ended(self) -> int:
+        """All groups that ended, save those whose item comes again."""
+        counts = self.moment.snapshot.ledger.by_outcome
+        return sum(many for outcome, many in counts.items() if outcome not in (*OPEN_OUTCOMES, Outcome.REQUEUED))
+
+    def _denominators(self, width: int) -> Line:
+        skipped = self.skipped
+
+        def share(some: int, of: int, when: str) -> Line:
+            return Line(formatting.count(some), dim(f" of {formatting.count(of)} {when}"))
+
+        parts = [
+            share(skipped.total, self._ended, "groups that ended did not reach the trainer"),
+            share(skipped.last_ten_minutes, skipped.ended_last_ten_minutes, "in the last 10 minutes"),
+            share(skipped.last_minute, skipped.ended_last_minute, "in the last minute"),
+        ]
+        return join_that_fit(parts, width, " · ")
+
+    def _zoomed_reason_row(self, index: int) -> tuple[Cell, ...]:
+        reason = self.skipped.reasons[index]
+        glyph, name, drawn, minute, total = self._reason_row(index)
+        ten = Line(str(reason.last_ten_minutes)) if reason.last_ten_minutes else Line(faint("·"))
+        share = Line(dim(formatting.percent(reason.count / max(1, self._ended))))
+        return glyph, name, Line(dim(reason.outcome)), drawn, minute, ten, total, share
 
     def _reason_row(self, index: int) -> tuple[Cell, ...]:
         reason = self.skipped.reasons[index]
@@ -110,6 +164,22 @@ class SkippedPane(Pane):
         if spare < 8:
             return [text]
         return [text + Line("  ") + split_bar([(many, ink) for many, ink, _ in parts], spare)]
+
+    def _zoomed_recent_row(self, index: int) -> tuple[Line, ...]:
+        row = self.skipped.recent[index]
+        group, why, scores, item, age = self._recent_row(index)
+        tokens = sum(row.completion_tokens) / max(1, len(row.completion_tokens))
+        return (
+            group,
+            why,
+            scores,
+            Line(formatting.short_count(tokens)) if row.completion_tokens else Line(faint("–")),
+            Line(dim(formatting.count(row.step))),
+            Line(dim(formatting.duration(row.seconds))),
+            item,
+            Line(dim(visible(row.error))),
+            age,
+        )
 
     def _recent_row(self, index: int) -> tuple[Line, ...]:
         row = self.skipped.recent[index]

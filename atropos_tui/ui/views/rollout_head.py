@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from statistics import fmean
 
 from atropos_tui.ledger.outcomes import Outcome
+from atropos_tui.monitor.notes import Note
 from atropos_tui.monitor.snapshot import EndedRow, RolloutDetail
 from atropos_tui.ui import formatting
 from atropos_tui.ui.ink import Ground, Ink, Line, Span, dim, join_that_fit, strong
 from atropos_tui.ui.phrases import OUTCOME_INKS, outcome_glyph, short_reason
 from atropos_tui.ui.text_safety import visible
-from atropos_tui.ui.views.tokens import Token
+from atropos_tui.ui.views.tokens import Tokens
 
 _CHIP_WIDTH = 7
 _BLOCKS = "▁▂▃▄▅▆▇█"
@@ -31,6 +32,12 @@ def group_facts(row: EndedRow, seconds_ago: float, width: int) -> Line:
     if row.weight_version is not None:
         parts.append(Line(dim("weights "), str(row.weight_version)))
     return join_that_fit(parts, width, "   ")
+
+
+def note_line(note: Note) -> Line:
+    """The bookmark and the note of who looks at the run."""
+    mark = Span("◆ ", Ink.WARN, bold=True) if note.bookmarked else Span("")
+    return Line(mark, dim("note " if note.text else "bookmarked"), visible(note.text))
 
 
 def score_chips(rollouts: Sequence[RolloutDetail], chosen: int, beside: int | None, width: int) -> list[Line]:
@@ -59,7 +66,7 @@ def _chip(text: str, index: int, chosen: int, beside: int | None) -> Span:
     return Span(label, Ink.ACCENT, True, Ground.CURSOR) if index == chosen else dim(label)
 
 
-def rollout_facts(rollout: RolloutDetail, group: Sequence[RolloutDetail], tokens: Sequence[Token], width: int) -> Line:
+def rollout_facts(rollout: RolloutDetail, group: Sequence[RolloutDetail], tokens: Tokens, width: int) -> Line:
     """Score, length and end of one rollout; the parts of its score where the environment tells them."""
     parts = []
     scores = [other.score for other in group if other.score is not None]
@@ -67,8 +74,8 @@ def rollout_facts(rollout: RolloutDetail, group: Sequence[RolloutDetail], tokens
         above = rollout.score - fmean(scores)
         parts.append(Line(dim("score "), strong(f"{rollout.score:.4g}"), dim(f" ({above:+.2f} to the mean)")))
     if tokens:
-        trained = sum(token.trained for token in tokens)
-        parts.append(Line(formatting.count(len(tokens)), dim(" tokens, "), formatting.count(trained), dim(" trained")))
+        trained = formatting.count(tokens.trained)
+        parts.append(Line(formatting.count(len(tokens)), dim(" tokens, "), trained, dim(" trained")))
     if rollout.finish_reason:
         cut = rollout.finish_reason == "length"
         parts.append(Line(dim("finish "), Span(visible(rollout.finish_reason), Ink.WARN if cut else Ink.TEXT)))

@@ -42,6 +42,27 @@ def split_bar(parts: Sequence[tuple[float, Ink]], width: int) -> Line:
     return Line(*(Span("━" * have, ink) for (_, ink), have in zip(parts, cells, strict=True)))
 
 
+def sparkline(values: Sequence[float], width: int, ink: Ink = Ink.CHART) -> Line:
+    """Values across at most `width` cells, on a scale from their lowest to their highest; equal ones in the middle.
+
+    It leaves the top of its row free, so that sparklines below each other stay apart.
+    """
+    shown = _taken_together(values, width)
+    if not shown:
+        return Line()
+    low, high = min(shown), max(shown)
+    heights = [4 if high == low else 1 + round((value - low) / (high - low) * 6) for value in shown]
+    return Line(Span("".join(_LOW_BLOCKS[height] for height in heights), ink))
+
+
+def _taken_together(values: Sequence[float], most: int) -> list[float]:
+    """Means of neighbours where there are more than `most` values."""
+    if len(values) <= most:
+        return list(values)
+    parts = [values[index * len(values) // most : (index + 1) * len(values) // most] for index in range(most)]
+    return [sum(part) / len(part) for part in parts]
+
+
 def columns(values: Sequence[float], width: int, height: int, ink: Ink = Ink.CHART) -> list[Line]:
     """The newest `width` values as columns of eighth blocks, on a scale from zero to their highest."""
     shown = values[-width:]

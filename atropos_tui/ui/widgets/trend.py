@@ -32,7 +32,8 @@ def trend(samples: Sequence[Sample], width: int, height: int, *, bottom: float, 
         return []
     plot = _Plot(columns, height, bottom, top)
     points = _thinned([sample for sample in samples if math.isfinite(sample.value)], columns * 2)
-    plot.draw_band(points)
+    if any(point.low < point.high for point in points):
+        plot.draw_band(points)
     plot.draw_line(points)
     labels = {0: formatting.score(top), height - 1: formatting.score(bottom)}
     if height >= 7:

@@ -7,7 +7,7 @@ forward(
     "atropos_tui.runtime.base_env",
     "atropos_tui.runtime.config",
     "atropos_tui.runtime.types",
-    "atropos_tui.runtime.html_page",
+    "atropos_tui.html_page",
     "atropos_tui.inference",
     renamed={"OpenaiConfig": "APIServerConfig"},
 )

@@ -4,5 +4,6 @@ from atropos_tui.compat.forwarding import forward
 
 forward(
     __name__,
-    "atropos_tui.runtime.html_page",
+    "atropos_tui.html_page",
+    "atropos_tui.compat.html_groups",
 )

@@ -7,4 +7,5 @@ forward(
     "atropos_tui.inference.config",
     "atropos_tui.inference.server",
     "atropos_tui.inference.permits",
+    renamed={"AsyncSemWithAdaptiveWeight": "Permits"},
 )
