@@ -14,8 +14,22 @@ from atropos_tui.monitor.supervisor import start_process
 from tests.docs.bench import Bench
 from tests.docs.pages import Command, code_blocks, commands
 
-# Programs that are not ours, and the README's own two commands, which CI carries out on a clean machine.
-ELSEWHERE = ("ssh", "scp", "tmux", "pip install", "vllm", "python -m sglang", "trl", "export", "git clone", "cd ")
+# Programs that are not ours, what needs checkouts of others, and the README's own two commands, which CI carries out on
+# a clean machine.
+ELSEWHERE = (
+    "python -m benchmarks.",
+    "python benchmarks/",
+    "ssh",
+    "scp",
+    "tmux",
+    "pip install",
+    "vllm",
+    "python -m sglang",
+    "trl",
+    "export",
+    "git clone",
+    "cd ",
+)
 
 DASHBOARD = "Rollout queue"
 Carry = Callable[[Bench, str], object]
