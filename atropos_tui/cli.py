@@ -36,16 +36,18 @@ def _demo(argv: Sequence[str]) -> int:
     parser.add_argument("--json", action="store_true", help="headless: print one JSON object at the end")
     parser.add_argument("--seed", type=int, default=0, help="seed of the policy's first weights (default 0)")
     parser.add_argument(
-        "--envs", default="reverse", metavar="NAME,…", help="tasks for the one policy: reverse, sort, shift"
+        "--envs", default="reverse", metavar="TASK,…",
+        help="what the one policy is to learn: reverse, sort, shift, or files of your own",
     )
     args = parser.parse_args(argv)
     if not 0 < args.seconds < float("inf"):
         raise UsageError(f"--seconds {args.seconds:g} is not a duration", "give a number above 0")
     if args.json and not args.headless:
         raise UsageError("--json prints what the screen would show", "add --headless")
-    from atropos_tui.verbs.demo import chosen_tasks, run_demo
+    from atropos_tui.verbs.demo import run_demo
+    from atropos_tui.verbs.pocket_loop import pocket_tasks
 
-    tasks = chosen_tasks(args.envs)
+    tasks = pocket_tasks(args.envs)
     return run_demo(tasks=tasks, headless=args.headless, seconds=args.seconds, as_json=args.json, seed=args.seed)
 
 
@@ -156,6 +158,7 @@ _VERBS: dict[str, Callable[[Sequence[str]], int]] = {
     "cancel": _in_module("cancel", "give up one group that is being made"),
     "requeue": _in_module("requeue", "put one group that is being made back into the backlog"),
     "evaluate-now": _in_module("evaluate_now", "start an evaluation of a run"),
+    "restart": _in_module("restart", "start a run again whose worker is gone"),
     "stop": _in_module("stop", "end a run in order"),
     "open": _in_module("open", "watch a run file or a JSONL of scored groups"),
     "export": _in_module("export", "write the groups of a run as JSONL, HTML, SFT, DPO or Parquet data"),

@@ -236,6 +236,7 @@ class Worker:
             self._stream, self._outbox_path(env), run_id=f"{self._file.host}:{self._run_dir}",
             highest_group_before=self._highest_group_before,
         )  # fmt: skip
+        self._write_config(settings.as_yaml())
         self._file = replace(self._file, environment=environment.__name__)
         write_worker_file(self._run_dir, self._file)
         self._stream.publish(
@@ -253,6 +254,13 @@ class Worker:
             versions={"atropos-tui": version("atropos-tui"), "python": platform.python_version()},
         )
         return env
+
+    def _write_config(self, text: str) -> None:
+        """A file that `--config` reads back; the run can do without."""
+        try:
+            (self._run_dir / "config.yaml").write_text(text, encoding="utf-8")
+        except OSError as error:
+            logger.warning("the merged configuration is not written: %s", error)
 
     def _outbox_path(self, env: BaseEnv) -> Path | None:
         named = env.config.outbox_path

@@ -199,6 +199,7 @@ def main() -> None:
     parser.add_argument("--child", choices=["stub", "ours", "upstream"], help=argparse.SUPPRESS)
     parser.add_argument("--scenario", help=argparse.SUPPRESS)
     parser.add_argument("--url", help=argparse.SUPPRESS)
+    parser.add_argument("--tokenizer", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child == "stub":
         asyncio.run(serve_stub())

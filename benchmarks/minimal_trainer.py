@@ -22,7 +22,7 @@ class MinimalTrainer(threading.Thread):
         super().__init__(name="trainer", daemon=True)
         self.arrivals: list[tuple[float, int]] = []
         self.error: Exception | None = None
-        self._http = httpx.Client(base_url=url, timeout=120.0, trust_env=False)
+        self.http = httpx.Client(base_url=url, timeout=120.0, trust_env=False)
         self._registration: dict[str, str | int] = {
             "wandb_group": "", "wandb_project": "", "batch_size": batch_size, "max_token_len": max_token_len,
             "checkpoint_dir": "", "save_checkpoint_interval": 0, "starting_step": 0, "num_steps": 1_000_000_000,
@@ -36,7 +36,7 @@ class MinimalTrainer(threading.Thread):
     def register(self, **changes: int) -> None:
         """Register, with other settings than before if wanted."""
         self._registration |= changes
-        self._http.post("/register", json=self._registration).raise_for_status()
+        self.http.post("/register", json=self._registration).raise_for_status()
 
     def run(self) -> None:
         try:
@@ -49,7 +49,7 @@ class MinimalTrainer(threading.Thread):
         except Exception as error:  # noqa: BLE001  whoever waits for this thread is told
             self.error = error
         finally:
-            self._http.close()
+            self.http.close()
 
     def take(self, batch: list[dict[str, Any]]) -> None:
         self.arrivals.append((time.monotonic(), self.groups + len(batch)))
@@ -58,11 +58,15 @@ class MinimalTrainer(threading.Thread):
         self._stopping.set()
         self.join(30)
 
-    def _ask(self) -> list[dict[str, Any]] | None:
-        try:
-            answer = self._http.get("/batch")
-        except httpx.TransportError:
-            return None
+    def receive(self) -> list[dict[str, Any]] | None:
+        """The next batch, None while there is none. Raises httpx.HTTPError."""
+        answer = self.http.get("/batch")
         answer.raise_for_status()
         batch: list[dict[str, Any]] | None = orjson.loads(answer.content)["batch"]
         return batch
+
+    def _ask(self) -> list[dict[str, Any]] | None:
+        try:
+            return self.receive()
+        except httpx.TransportError:
+            return None

@@ -20,11 +20,19 @@ Stock vLLM 0.32.0 on a CPU. Three packages are CUDA builds that break its import
     export VLLM_CPU_OMP_THREADS_BIND=nobind VLLM_CPU_KVCACHE_SPACE=1 HF_HUB_OFFLINE=1
     vllm/bin/vllm serve /tmp/tiny --dtype float32 --max-model-len 1024 --port 9101
 
-With `--enable-scale-out` it also tells which weights sampled a token. TRL 1.10.0, the last with a server of its own
-(from 1.11 on `trl vllm-serve` starts vLLM's), beside that vLLM:
+With `--enable-scale-out` it also tells which weights sampled a token. TRL 1.10.0, the last with a server of its own,
+beside that vLLM (TRL 1.11 and later start vLLM's; 1.16.0 was tried too):
 
     vllm/bin/pip install trl==1.10.0
     vllm/bin/trl vllm-serve --model /tmp/tiny --dtype float32 --max_model_len 1024 --port 9102
+
+SGLang, with its engine for JAX (Python 3.12), which compiles each length anew, for some minutes altogether. It is to be
+checked with `--one-at-a-time`: this version gives wrong logprobs for the first tokens of replies that begin together.
+
+    python3.12 -m venv sglang && sglang/bin/pip install sglang-jax==0.1.0rc0
+    JAX_PLATFORMS=cpu sglang/bin/python -m sgl_jax.launch_server --model-path /tmp/tiny --port 9103 --device cpu \\
+        --dtype float32 --attention-backend native --mem-fraction-static 0.1 --max-total-tokens 16384 --page-size 1 \\
+        --max-running-requests 128 --context-length 1024 --disable-precompile --skip-server-warmup
 
 `openai=URL` checks the chats of any other server, of which nothing is recorded for training.
 """
@@ -48,7 +56,7 @@ from atropos_tui.inference import APIServerConfig, ServerManager
 TOLERANCE = 1e-3
 REVERSE = Path(__file__).resolve().parent.parent / "envs" / "reverse.py"
 GROUPS, GROUP_SIZE, MAX_TOKENS = 4, 8, 32
-DIALOGUES = 16
+DIALOGUES, PROMPTS = 16, 4
 QUESTIONS = ("Hello!", "And then?", "Why — because of ☃?")
 # Far enough from 1 that a server which records the logprobs of scaled logits gives itself away.
 OTHER_TEMPERATURE = 0.5
@@ -172,6 +180,8 @@ def groups_of_the_environment(config: APIServerConfig) -> list[Recorded]:
             "env.data_path_to_save_groups": groups, "openai.server_type": config.server_type,
             "openai.base_url": config.base_url, "openai.model_name": config.model_name,
             "openai.tokenizer_name": config.tokenizer_name,
+            "openai.num_max_requests_at_once": config.num_max_requests_at_once,
+            "openai.n_kwarg_is_ignored": config.n_kwarg_is_ignored,
         }  # fmt: skip
         command = [sys.executable, "-m", "atropos_tui.cli", "process", str(REVERSE)]
         command += [str(word) for name, value in flags.items() for word in (f"--{name}", value)]
@@ -204,29 +214,33 @@ async def examine(config: APIServerConfig, right: Recomputation) -> Finding:
     """Everything that can be held against one server."""
     if config.server_type == "openai":
         return await examine_chats(config)
-    sequences = await asyncio.to_thread(groups_of_the_environment, config)
+    groups = await asyncio.to_thread(groups_of_the_environment, config)
     servers = ServerManager([config])
     try:
         dialogues = await asyncio.gather(*(dialogue(servers) for _ in range(DIALOGUES)))
         nodes = [node for of_one in dialogues for node in of_one]
-        sequences += [Recorded(node.tokens, node.masked_tokens, node.logprobs) for node in nodes]
-        prompts = [await servers.get_logprobs(input_ids=sequence.tokens, top_k=3) for sequence in sequences[-4:]]
-        remarks = [await temperature_remark(servers, right), version_remark(nodes)]
+        prompts = [await servers.get_logprobs(input_ids=node.tokens, top_k=3) for node in nodes[:PROMPTS]]
+        remarks = (await temperature_remark(servers, right), version_remark(nodes))
     finally:
         await servers.close()
-    difference = right.difference(sequences)
-    prompt_difference = max(map(right.prompt_difference, prompts))
-    faults = alignment_faults(sequences)
+    sequences = groups + [Recorded(node.tokens, node.masked_tokens, node.logprobs) for node in nodes]
+    difference, prompt_difference = right.difference(sequences), max(map(right.prompt_difference, prompts))
+    faults = [*alignment_faults(sequences), *count_faults(groups, nodes)]
     faults += [f"off by {worst:.1e}" for worst in (difference, prompt_difference) if worst > TOLERANCE]
-    expected = GROUPS * GROUP_SIZE + 2 * DIALOGUES
-    if len(sequences) != expected:
-        faults.append(f"{len(sequences)} sequences instead of {expected}")
+    sampled = sum(mask != -100 for sequence in sequences for mask in sequence.masks)
+    return Finding(name_of(config), len(sequences), sampled, difference, prompt_difference, remarks, tuple(faults))
+
+
+def count_faults(groups: Sequence[Recorded], nodes: Sequence[Any]) -> list[str]:
+    """Sequences that are missing, and dialogues of which only the last turn is trainable."""
+    faults = []
+    if len(groups) != GROUPS * GROUP_SIZE:
+        faults.append(f"{len(groups)} sequences in {GROUPS} groups of {GROUP_SIZE}")
+    if len(nodes) != 2 * DIALOGUES:
+        faults.append(f"{len(nodes)} sequences of {DIALOGUES} dialogues with two first replies each")
     if max(sum(mask != -100 for mask in node.masked_tokens) for node in nodes) <= MAX_TOKENS:
         faults.append("earlier turns are not trainable")
-    sampled = sum(mask != -100 for sequence in sequences for mask in sequence.masks)
-    return Finding(
-        name_of(config), len(sequences), sampled, difference, prompt_difference, tuple(remarks), tuple(faults)
-    )
+    return faults
 
 
 async def examine_chats(config: APIServerConfig) -> Finding:
@@ -254,31 +268,31 @@ async def temperature_remark(servers: ServerManager, right: Recomputation) -> st
         Recorded([*prompt, *tokens], [-100] * len(prompt) + tokens, [1.0] * len(prompt) + logprobs)
         for tokens, logprobs in zip(answer[1], answer[2], strict=True)
     ]
-    for temperature, which in (
-        (1.0, "of the model, whatever the temperature"),
-        (OTHER_TEMPERATURE, "at the temperature"),
-    ):
-        if right.difference(sequences, temperature) <= TOLERANCE:
-            return f"logprobs are {which}"
+    if right.difference(sequences, OTHER_TEMPERATURE) <= TOLERANCE:
+        return "logprobs are those at the temperature asked for"
+    if right.difference(sequences) <= TOLERANCE:
+        return "logprobs are those at temperature 1, whatever is asked for"
     return f"logprobs at temperature {OTHER_TEMPERATURE} are of neither distribution"
 
 
 def version_remark(nodes: Iterable[Any]) -> str:
-    versions = {(node.metadata or {}).get("weight_version") for node in nodes} - {None}
-    return f"weight versions {sorted(versions)}" if versions else "tells no weight version"
+    told = [(node.metadata or {}).get("weight_version") for node in nodes]
+    versions = sorted({version for version in told if version is not None})
+    return f"weight versions {versions}" if versions else "tells no weight version"
 
 
 def name_of(config: APIServerConfig) -> str:
     return f"{config.server_type}={config.base_url}"
 
 
-def config_of(word: str, model: str, served_as: str) -> APIServerConfig:
+def config_of(word: str, model: str, served_as: str, one_at_a_time: bool) -> APIServerConfig:
     server_type, found, url = word.partition("=")
     if not found:
         raise SystemExit(f"{word!r} is not of the form TYPE=URL, such as vllm=http://127.0.0.1:9101/v1")
+    limits = {"num_max_requests_at_once": 1, "n_kwarg_is_ignored": True} if one_at_a_time else {}
     return APIServerConfig(
-        server_type=server_type, base_url=url, model_name=served_as, tokenizer_name=model, timeout=300
-    )  # type: ignore[arg-type]
+        server_type=server_type, base_url=url, model_name=served_as, tokenizer_name=model, timeout=900, **limits
+    )
 
 
 def main() -> int:
@@ -286,6 +300,7 @@ def main() -> int:
     parser.add_argument("--make-model", type=Path, metavar="DIR", help="make the small model there, and nothing else")
     parser.add_argument("--model", metavar="DIR", help="the model that the servers serve")
     parser.add_argument("--served-as", metavar="NAME", help="the name they serve it under (default: DIR)")
+    parser.add_argument("--one-at-a-time", action="store_true", help="one reply at a time, for servers that need it")
     parser.add_argument("servers", nargs="*", metavar="TYPE=URL", help="vllm, trl, sglang or openai, and the address")
     options = parser.parse_args()
     if options.make_model:
@@ -293,7 +308,8 @@ def main() -> int:
         return 0
     if not options.model or not options.servers:
         parser.error("give --model DIR and at least one TYPE=URL, or --make-model DIR")
-    configs = [config_of(word, options.model, options.served_as or options.model) for word in options.servers]
+    served_as = options.served_as or options.model
+    configs = [config_of(word, options.model, served_as, options.one_at_a_time) for word in options.servers]
     right = Recomputation(options.model)
     print(HEADER)
     findings = []

@@ -26,7 +26,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, product
 from pathlib import Path
 from typing import Any
 
@@ -182,7 +182,10 @@ def seconds(connection: Connection, prepared: bytes) -> float:
 
 
 def measure_posts(subjects: list[Subject], turns: int) -> Iterator[Budget]:
-    """Each server gets so many turns in each case; the best counts, as other load on the machine only slows."""
+    """Each server gets so many turns in each case; the best counts, as other load on the machine only slows.
+
+    Each time it is a new process, so that none pays for what an earlier case left behind.
+    """
     short, long = group(256), group(4096)
     cases: list[tuple[str, Callable[[int], float]]] = [
         ("POST 8×256, 1 connection", lambda port: post_rate(port, short, 2000, 1)),
@@ -192,11 +195,9 @@ def measure_posts(subjects: list[Subject], turns: int) -> Iterator[Budget]:
         ("POST 8×4096 gzip, 4 connections", lambda port: post_rate(port, long, 100, 4, gzipped=True)),
     ]
     rates: dict[str, dict[str, list[float]]] = {what: {subject.name: [] for subject in subjects} for what, _ in cases}
-    for _ in range(turns):
-        for subject in subjects:
-            with running(subject) as (port, _pid):
-                for what, measure in cases:
-                    rates[what][subject.name].append(measure(port))
+    for (what, measure), _, subject in product(cases, range(turns), subjects):
+        with running(subject) as (port, _pid):
+            rates[what][subject.name].append(measure(port))
     for what, of_subject in rates.items():
         yield Budget(what, "groups/s", {name: max(found) for name, found in of_subject.items()}, 5, True)
 

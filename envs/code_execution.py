@@ -112,10 +112,13 @@ class CodeExecutionEnv(BaseEnv):
             remedy = "allow user namespaces, or risk this machine with --env.isolated false"
             raise UsageError(f"untrusted code cannot be isolated here: {error.fault}", remedy) from error
         self.free_sandboxes = asyncio.Semaphore(self.config.sandboxes)
-        self.tasks = itertools.cycle(read_tasks(self.config.tasks_file))
+        self.tasks = read_tasks(self.config.tasks_file)
+        self.iter = 0  # which checkpoints keep, so that a run goes on where it was
 
     async def get_next_item(self) -> Task:
-        return next(self.tasks)
+        task = self.tasks[self.iter % len(self.tasks)]
+        self.iter += 1
+        return task
 
     async def collect_trajectories(self, item: Task) -> tuple[ScoredDataGroup, list[Task]]:
         messages = [Message(role="system", content=SYSTEM), Message(role="user", content=item["prompt"])]
@@ -130,6 +133,7 @@ class CodeExecutionEnv(BaseEnv):
             tokens=[node.tokens for node in nodes],
             masks=[node.masked_tokens for node in nodes],
             inference_logprobs=[node.logprobs for node in nodes],
+            finish_reasons=[choice.finish_reason for choice in answer.choices],
             scores=[sum(parts.values()) for parts, _ in judged],
             score_parts=[parts for parts, _ in judged],
             messages=[

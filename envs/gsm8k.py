@@ -55,7 +55,7 @@ class GSM8kEnv(BaseEnv):
         need("math_verify")
         self.train, self.test = load(self.config.dataset, self.config.eval_share)
         random.Random(self.config.seed).shuffle(self.train)
-        self.iter = 0  # kept in checkpoints, so that a run goes on where it was
+        self.iter = 0  # which checkpoints keep, so that a run goes on where it was
 
     async def get_next_item(self) -> Problem:
         problem = self.train[self.iter % len(self.train)]
@@ -75,6 +75,7 @@ class GSM8kEnv(BaseEnv):
             tokens=[node.tokens for node in nodes],
             masks=[node.masked_tokens for node in nodes],
             inference_logprobs=[node.logprobs for node in nodes],
+            finish_reasons=[choice.finish_reason for choice in answer.choices],
             scores=[sum(each.values()) for each in parts],
             score_parts=parts,
             messages=[[*messages, Message(role="assistant", content=reply)] for reply in replies],

@@ -9,7 +9,7 @@ A judge that fails, or says nothing that can be read even when asked again, fail
         --env.tokenizer_name MODEL --openai.model_name MODEL --openai.base_url URL
 
 The judge's key, if it wants one, is taken from the variable JUDGE_API_KEY. A rubric of your own goes into a file that
-`--config` names.
+`--config` names, as a list under `env: rubric:`.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ TOPICS = (
     "why we dream", "what gravity does", "how bread rises",
 )  # fmt: skip
 TASK = "Explain to a child of ten, in three sentences at most: {topic}."
-RUBRIC = {
-    "accuracy": "what it says is true and answers the question",
-    "clarity": "a child of ten would understand it",
-    "brevity": "no more than three sentences, and none that could be left out",
-}
+RUBRIC = [
+    "accuracy: what it says is true and answers the question",
+    "clarity: a child of ten would understand it",
+    "brevity: no more than three sentences, and none that could be left out",
+]
 JUDGE = """Two replies to the same task are below. Compare them on each criterion; a longer reply is no better for that.
 
 Task: {task}
 
 Criteria:
-{criteria}
+{rubric}
 
 <reply A>
 {first}
@@ -86,7 +86,7 @@ class LlmJudgeConfig(BaseEnvConfig):
     judge_max_tokens: int = Field(512, ge=1, description="Tokens a verdict may have")
     judge_attempts: int = Field(2, ge=1, description="How often the judge is asked for a verdict that can be read")
     judge_timeout: int = Field(120, ge=1, description="Seconds until a judge that does not answer has failed")
-    rubric: dict[str, str] = Field(RUBRIC, description="Criteria: name, and what it means")
+    rubric: list[str] = Field(RUBRIC, min_length=1, description="Criteria, each as `name: what it means`")
     max_tokens: int = Field(256, ge=1, description="Tokens a reply may have")
     seed: int = Field(7, description="Seed of the topics")
 
@@ -95,6 +95,7 @@ class LlmJudgeEnv(BaseEnv):
     name = "llm_judge"
     env_config_cls = LlmJudgeConfig
     config: LlmJudgeConfig
+    cursor_attributes = ("random",)  # which checkpoints keep, so that a run goes on where it was
 
     @classmethod
     def config_init(cls) -> tuple[LlmJudgeConfig, list[APIServerConfig]]:
@@ -103,6 +104,7 @@ class LlmJudgeEnv(BaseEnv):
 
     async def setup(self) -> None:
         self.random = random.Random(self.config.seed)
+        self.criteria = [line.partition(":")[0].strip() for line in self.config.rubric]
         self.judge = ServerManager(
             [
                 APIServerConfig(
@@ -130,6 +132,7 @@ class LlmJudgeEnv(BaseEnv):
             tokens=[node.tokens for node in nodes],
             masks=[node.masked_tokens for node in nodes],
             inference_logprobs=[node.logprobs for node in nodes],
+            finish_reasons=[choice.finish_reason for choice in answer.choices],
             scores=[sum(each.values()) for each in parts],
             score_parts=parts,
             messages=[
@@ -139,14 +142,17 @@ class LlmJudgeEnv(BaseEnv):
         ), []
 
     async def compare_all(self, task: str, replies: list[str]) -> list[Verdict]:
-        """Every pair in both orders. Raises InferenceError when one verdict is not to be had."""
+        """Every pair in both orders. The first verdict that is not to be had ends the other comparisons too."""
         pairs = itertools.permutations(range(len(replies)), 2)
-        return await asyncio.gather(*(self.compare(task, replies, first, second) for first, second in pairs))
+        async with asyncio.TaskGroup() as tasks:
+            asked = [tasks.create_task(self.compare(task, replies, first, second)) for first, second in pairs]
+        return [each.result() for each in asked]
 
     async def compare(self, task: str, replies: list[str], first: int, second: int) -> Verdict:
-        criteria = "\n".join(f"- {name}: {meaning}" for name, meaning in self.config.rubric.items())
-        form = "\n".join(f"{name}: A, B or TIE" for name in self.config.rubric)
-        question = JUDGE.format(task=task, criteria=criteria, form=form, first=replies[first], second=replies[second])
+        """Raises InferenceError when the judge fails, or says nothing that can be read."""
+        rubric = "\n".join(f"- {line}" for line in self.config.rubric)
+        form = "\n".join(f"{criterion}: A, B or TIE" for criterion in self.criteria)
+        question = JUDGE.format(task=task, rubric=rubric, form=form, first=replies[first], second=replies[second])
         text = ""
         for _ in range(self.config.judge_attempts):
             answer = await self.judge.chat_completion(
@@ -154,7 +160,7 @@ class LlmJudgeEnv(BaseEnv):
                 n=1, max_tokens=self.config.judge_max_tokens, temperature=0.0,
             )  # fmt: skip
             text = answer.choices[0].message.content or ""
-            preferred = read_verdict(text, list(self.config.rubric))
+            preferred = read_verdict(text, self.criteria)
             if preferred is not None:
                 return Verdict(first, second, text, preferred)
         raise InferenceError(f"the judge gave no verdict that can be read, but: {text[-200:]!r}", kind="malformed")
@@ -163,8 +169,8 @@ class LlmJudgeEnv(BaseEnv):
         """For each criterion the share of points won, over the number of criteria, so that all together are 1."""
         own = [verdict for verdict in verdicts if reply in (verdict.first, verdict.second)]
         return {
-            criterion: sum(verdict.points(reply, criterion) for verdict in own) / len(own) / len(self.config.rubric)
-            for criterion in self.config.rubric
+            criterion: sum(verdict.points(reply, criterion) for verdict in own) / len(own) / len(self.criteria)
+            for criterion in self.criteria
         }
 
     async def evaluate(self, *args: Any, **kwargs: Any) -> None:

@@ -24,12 +24,9 @@ SYSTEM = "Solve the problem step by step. Give the final answer as a number in \
 
 # A text with numbers a, b and c in it, and the answer.
 TEMPLATES: tuple[tuple[str, Callable[[int, int, int], int]], ...] = (
-    ("{name} has {a} {things} and buys {b} boxes of {c}. How many {things} are that?", lambda a, b, c: a + b * c),
-    ("{name} packs {a} bags with {b} {things} each and gives {c} away. How many are left?", lambda a, b, c: a * b - c),
-    (
-        "A shop has {a} shelves of {b} rows, with {c} {things} in a row. How many {things}?",
-        lambda a, b, c: a * b * c,
-    ),
+    ("{name} has {a} {things} and buys {b} boxes of {c}. How many {things} has {name} now?", lambda a, b, c: a + b * c),
+    ("{a} bags hold {b} {things} each, and {c} more lie beside them. How many {things}?", lambda a, b, c: a * b + c),
+    ("On {a} shelves are {b} rows each, with {c} {things} in a row. How many {things}?", lambda a, b, c: a * b * c),
     ("{name} finds {a}, then {b}, then {c} {things}. How many {things} in all?", lambda a, b, c: a + b + c),
 )
 NAMES = ("Ada", "Bo", "Chen", "Dora", "Emeka", "Fatima")
@@ -61,6 +58,7 @@ class RegexExtractEnv(BaseEnv):
     name = "regex_extract"
     env_config_cls = RegexExtractConfig
     config: RegexExtractConfig
+    cursor_attributes = ("random",)  # which checkpoints keep, so that a run goes on where it was
 
     @classmethod
     def config_init(cls) -> tuple[RegexExtractConfig, list[APIServerConfig]]:
@@ -86,6 +84,7 @@ class RegexExtractEnv(BaseEnv):
             tokens=[node.tokens for node in nodes],
             masks=[node.masked_tokens for node in nodes],
             inference_logprobs=[node.logprobs for node in nodes],
+            finish_reasons=[choice.finish_reason for choice in answer.choices],
             scores=[sum(each.values()) for each in parts],
             score_parts=parts,
             messages=[[*messages, {"role": "assistant", "content": reply}] for reply in replies],
@@ -96,7 +95,10 @@ class RegexExtractEnv(BaseEnv):
         fixed = random.Random("evaluation")
         problems = [make_problem(fixed, self.config.largest) for _ in range(self.config.eval_problems)]
         parts = await asyncio.gather(*map(self.answer_greedily, problems))
-        metrics = {f"eval/{name}": fmean(part[name] for part in parts) for name in ("correct", "format")}
+        metrics = {
+            "eval/correct": fmean(part["correct"] > 0 for part in parts),
+            "eval/score": fmean(sum(part.values()) for part in parts),
+        }
         samples = [{**problem, **part} for problem, part in zip(problems, parts, strict=True)]
         await self.evaluate_log(metrics, samples=samples)
         return metrics

@@ -50,6 +50,7 @@ class ReverseEnv(BaseEnv):
     name = "reverse"
     env_config_cls = ReverseConfig
     config: ReverseConfig
+    cursor_attributes = ("random",)  # which checkpoints keep, so that a run goes on where it was
 
     @staticmethod
     def wanted(text: str) -> str:
@@ -86,13 +87,16 @@ class ReverseEnv(BaseEnv):
             )
             nodes = server.get_state()["nodes"]
         replies = [choice.message.content or "" for choice in answer.choices]
-        scores = [score(self.wanted(item["text"]), reply) for reply in replies]
+        parts = [score_parts(self.wanted(item["text"]), reply) for reply in replies]
+        scores = [sum(each.values()) for each in parts]
         self.level_up_if_solved(item["level"], fmean(scores))
         return ScoredDataGroup(
             tokens=[node.tokens for node in nodes],
             masks=[node.masked_tokens for node in nodes],
             inference_logprobs=[node.logprobs for node in nodes],
+            finish_reasons=[choice.finish_reason for choice in answer.choices],
             scores=scores,
+            score_parts=parts,
             messages=[[*messages, {"role": "assistant", "content": reply}] for reply in replies],
         ), []
 
@@ -115,7 +119,7 @@ class ReverseEnv(BaseEnv):
             messages=[{"role": "user", "content": self.config.instruction.format(text=text)}],
             n=1, max_tokens=self.config.max_tokens, temperature=0.0, split="eval",
         )  # fmt: skip
-        return score(self.wanted(text), answer.choices[0].message.content or "")
+        return sum(score_parts(self.wanted(text), answer.choices[0].message.content or "").values())
 
     async def wandb_log(self, wandb_metrics: dict[str, Any] | None = None) -> None:
         metrics = (wandb_metrics or {}) | self.eval_metrics | {"train/level": self.level}
@@ -142,15 +146,15 @@ class ReverseEnv(BaseEnv):
             self.recent_scores.clear()
 
 
-def score(wanted: str, reply: str) -> float:
-    """The share of places with the right letter, from 0 to 1; half of it when the reply is too short.
+def score_parts(wanted: str, reply: str) -> dict[str, float]:
+    """The share of places with the right letter, from 0 to 1; half of it is lost when the reply is too short.
 
     Without that a policy that learned to stop early would see no difference between stopping and a wrong guess.
     """
     said = reply.strip()
     right = sum(letter == other for letter, other in zip(wanted, said, strict=False))
     share = right / max(len(wanted), len(said))
-    return share / 2 if len(said) < len(wanted) else share
+    return {"letters": share, "too short": -share / 2 if len(said) < len(wanted) else 0.0}
 
 
 if __name__ == "__main__":

@@ -53,6 +53,7 @@ class WordGameEnv(BaseEnv):
     name = "word_game"
     env_config_cls = WordGameConfig
     config: WordGameConfig
+    cursor_attributes = ("random",)  # which checkpoints keep, so that a run goes on where it was
 
     @classmethod
     def config_init(cls) -> tuple[WordGameConfig, list[APIServerConfig]]:
@@ -82,6 +83,7 @@ class WordGameEnv(BaseEnv):
             tokens=node.tokens,
             masks=node.masked_tokens,
             inference_logprobs=node.logprobs,
+            finish_reasons=node.metadata["finish_reason"],
             scores=sum(game.parts.values()),
             score_parts=game.parts,
             messages=messages,
@@ -90,6 +92,8 @@ class WordGameEnv(BaseEnv):
     async def postprocess_histories(self, trajectories: ScoredDataGroup) -> ScoredDataGroup:
         """Add the advantages, which need all games of the group."""
         returns = [returns_of(messages) for messages in trajectories["messages"] or []]
+        if all(game == returns[0] for game in returns):
+            return trajectories  # nothing to learn from, which the runtime sees by the scores
         baselines = [fmean(turn for turn in turns if turn is not None) for turns in itertools.zip_longest(*returns)]
         trajectories["advantages"] = [
             per_token(mask, [earned - baseline for earned, baseline in zip(game, baselines, strict=False)])

@@ -10,7 +10,7 @@ from typing import Protocol
 from atropos_tui.inference.config import APIServerConfig
 from atropos_tui.inference.permits import Permits, Split
 from atropos_tui.inference.results import Told
-from atropos_tui.ledger import EventStream, current_group
+from atropos_tui.ledger import EventStream, current_group, current_rollout
 from atropos_tui.ledger.events import CallFinished, CallStarted, ServerHealth
 
 NOTHING_TOLD = Told()
@@ -33,6 +33,7 @@ class Call:
 
     call_id: int
     group_id: int | None
+    rollout: int | None
     server: int
     split: Split
     n: int
@@ -47,7 +48,8 @@ class CallLog:
         self._ids = itertools.count(1)
 
     def start(self, server: ReportedServer, split: Split, n: int) -> Call:
-        call = Call(next(self._ids), current_group.get(), server.index, split, n, time.monotonic())
+        group_id, rollout = current_group.get(), current_rollout.get()
+        call = Call(next(self._ids), group_id, rollout, server.index, split, n, time.monotonic())
         if self.stream is not None:
             self.stream.publish(
                 CallStarted, call_id=call.call_id, group_id=call.group_id, server=call.server, split=split, n=n
@@ -61,6 +63,7 @@ class CallLog:
             CallFinished,
             call_id=call.call_id,
             group_id=call.group_id,
+            rollout=call.rollout,
             server=call.server,
             split=call.split,
             n=call.n,

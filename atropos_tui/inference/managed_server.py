@@ -59,8 +59,8 @@ class ManagedServer:
 
     A request that goes on from a tracked sequence sends that sequence's ids and encodes only what is new; the longer
     sequence takes the shorter one's place. With `track_tree` all sequences stay, by their text in `sequences`, and each
-    is trainable only in what its own request sampled. `tool_parser`, one of `tool_parsers.PARSERS`, is how tool calls are
-    read from the text. `detokenizer` is another managed server's, for the same tokenizer.
+    is trainable only in what its own request sampled. `tool_parser`, one of `tool_parsers.PARSERS`, reads tool calls
+    from the text. `detokenizer` is another managed server's, for the same tokenizer.
     `preserve_think_blocks`: thinking stays in earlier turns even where the chat template would strip it.
     """
 

@@ -19,7 +19,7 @@ from fastapi import FastAPI, HTTPException, Request
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict
 
-from atropos_tui.errors import AtroposError
+from atropos_tui.errors import AtroposError, UsageError
 from atropos_tui.inference.config import APIServerConfig
 from atropos_tui.inference.dummy_managed_server import DummyManagedServer
 from atropos_tui.inference.managed_server import ManagedServer
@@ -27,6 +27,7 @@ from atropos_tui.inference.openai_server import OpenAIServer
 from atropos_tui.inference.prompts import load_tokenizer
 from atropos_tui.inference.server import APIServer
 from atropos_tui.inference.server_manager import ServerManager
+from atropos_tui.inference.tool_parsers import parser_named
 
 SESSION_TTL = 3600.0
 
@@ -89,8 +90,12 @@ class Sessions:
         self._retired: list[ServerManager] = []
 
     def begin(self, asked: SessionRequest) -> Session:
-        """Raises HTTPException 404 when no server has the address asked for."""
+        """Raises HTTPException 404 when no server has the address asked for, 400 when there is no such tool parser."""
         self._end_idle()
+        try:
+            parser_named(asked.tool_parser)
+        except UsageError as error:
+            raise HTTPException(400, str(error)) from error
         server = self.manager.reserve(asked.base_url)
         if server is None:
             known = [server.config.base_url for server in self.manager.servers]

@@ -63,7 +63,8 @@ class APIServer(ABC):
         """Logprobs of the tokens of `prompt` or `input_ids`, with the `top_k` best at each position.
 
         Gives `prompt_tokens` [position], `prompt_topk_token_ids` and `prompt_topk_logprobs` [position][k]; both are
-        empty where the server tells nothing, as at the first position. Raises InferenceError.
+        empty where the server tells nothing, as at the first position. vLLM and TRL add the token that stands there
+        where it is none of the best, so that a position may have one entry more. Raises InferenceError.
         """
         return await self.pool.complete(LOGPROBS, kwargs, [self])
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from atropos_tui.ledger.content import GroupContent, Rollout
     from atropos_tui.ledger.ledger import Ledger, LedgerCounts
     from atropos_tui.ledger.outcomes import Outcome
-    from atropos_tui.ledger.stream import Clock, EventStream, NullSink, Sink, current_group
+    from atropos_tui.ledger.stream import Clock, EventStream, NullSink, Sink, current_group, current_rollout
 
 _HOME_OF = {
     "Clock": "stream",
@@ -25,6 +25,7 @@ _HOME_OF = {
     "Rollout": "content",
     "Sink": "stream",
     "current_group": "stream",
+    "current_rollout": "stream",
 }
 
 __all__ = [
@@ -38,6 +39,7 @@ __all__ = [
     "Rollout",
     "Sink",
     "current_group",
+    "current_rollout",
 ]
 
 

@@ -245,11 +245,15 @@ class CallStarted(EventBase):
 
 
 class CallFinished(EventBase):
-    """Latency in seconds, tokens summed over the `n` choices. `error` is empty when the call succeeded."""
+    """Latency in seconds, tokens summed over the `n` choices. `error` is empty when the call succeeded.
+
+    `rollout` is the one of the group that it was made for, from 0; None for all of them, or where nobody knows.
+    """
 
     kind: Literal["call_finished"] = "call_finished"
     call_id: int
     group_id: int | None
+    rollout: int | None = None
     server: int
     split: Literal["train", "eval"]
     n: int

@@ -20,6 +20,8 @@ E = TypeVar("E", bound=EventBase)
 
 # The group that the running task works for, so that calls to inference servers can be put down to it.
 current_group: ContextVar[int | None] = ContextVar("current_group", default=None)
+# Which of the group's rollouts it works for, from 0; None where it works for all of them, or nobody knows.
+current_rollout: ContextVar[int | None] = ContextVar("current_rollout", default=None)
 
 
 class Sink(Protocol):

@@ -39,6 +39,7 @@ class AlertSettings(BaseModel):
     lost_groups: _Count = 3
     length_drift: Annotated[float, Field(gt=1.0)] = 2.0
     repetition: _Share = 0.1
+    garbled: _Share = 0.1
     doubled_end: _Share = 0.05
     untrained: _Share = 0.25
     bell: bool = False

@@ -63,7 +63,7 @@ class Finding:
 
 
 def findings(evidence: Evidence) -> Iterator[Finding]:
-    """Severe ones first. Texts carry no ages, so that they change only when the facts do."""
+    """The most fundamental first. Texts carry no ages, so that they change only when the facts do."""
     if not evidence.ledger.balanced:
         yield Finding("ledger", f"the ledger is out of balance: {evidence.ledger.violation}", severe=True)
     if evidence.state in ENDED_STATES:
@@ -95,7 +95,7 @@ def _no_progress(evidence: Evidence) -> Iterator[Finding]:
     severe = evidence.quiet_for >= SEVERE_FACTOR * limit
     why = f": {evidence.headline}" if evidence.headline else ""
     reached = limit * SEVERE_FACTOR if severe else limit
-    yield Finding("no_progress", f"no progress for over {reached:.0f} s{why}", severe)
+    yield Finding("no_progress", f"no progress for over {reached:g} s{why}", severe)
 
 
 def _servers_down(inference: InferenceSection) -> Iterator[Finding]:
@@ -108,10 +108,10 @@ def _servers_down(inference: InferenceSection) -> Iterator[Finding]:
 
 def _zero_advantage(skipped: SkippedSection, settings: AlertSettings) -> Iterator[Finding]:
     if skipped.in_a_row >= settings.zero_advantage_groups:
-        newest = next((row for row in skipped.recent if row.split), None)
-        which = f" ({_SPLITS.get(newest.split, newest.split)})" if newest else ""
+        newest = next((row.split for row in skipped.recent if row.split), "")
+        which = f" ({_SPLITS.get(newest, newest)})" if newest else ""
         text = f"{skipped.in_a_row} groups in a row with identical scores{which}: the trainer learns nothing from them"
-        yield Finding("zero_advantage", text, group_id=newest.group_id if newest else -1)
+        yield Finding("zero_advantage", text)
 
 
 def _queue_full(evidence: Evidence) -> Iterator[Finding]:
@@ -195,6 +195,9 @@ def _token_looks(looks: TokenLooks, settings: AlertSettings) -> Iterator[Finding
             " it is sampled, and the chat template or the environment adds another"
         )
         yield Finding("doubled_end", text, group_id=looks.doubled_end_group)
+    if looks.garbled and looks.garbled >= settings.garbled * looks.rollouts:
+        text = f"{looks.garbled} {of} are noise: sampled as good as at random, or with characters that no text has"
+        yield Finding("garbled", text, group_id=looks.garbled_group)
     if looks.untrained and looks.untrained >= settings.untrained * looks.rollouts:
         text = f"the chat template may drop reasoning: {looks.untrained} {of} are trained on little of their text"
         yield Finding("untrained", text, group_id=looks.untrained_group)

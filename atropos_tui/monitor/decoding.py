@@ -1,8 +1,8 @@
 """JSON values back into our frozen dataclasses.
 
 pydantic does this too, but loading it and building its schemas takes longer than all else before the screen's first
-picture. Known are str, int, float, bool, object, string enums, optional types, `tuple[X, ...]`, `dict[K, V]` and
-dataclasses of these. Fields that are missing have their defaults, those that are not known are left out.
+picture. Known are str, int, float, bool, object, string enums, optional types, `tuple[X, ...]`, `tuple[X, Y]`,
+`dict[K, V]` and dataclasses of these. Missing fields have their defaults, those that are not known are left out.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def _decoder(kind: Any) -> Decode:
         decode = _decoder(given)
         return lambda value: None if value is None else decode(value)
     if origin is tuple:
-        return _tuple(_decoder(arguments[0]))
+        return _tuple(_decoder(arguments[0])) if arguments[-1] is ... else _tuple_of(*map(_decoder, arguments))
     if origin is dict:
         return _dict(*map(_decoder, arguments))
     if isinstance(kind, type) and issubclass(kind, Enum):
@@ -87,6 +87,15 @@ def _tuple(decode: Decode) -> Decode:
         return tuple(map(decode, values))
 
     return decode_all
+
+
+def _tuple_of(*decoders: Decode) -> Decode:
+    def decode_each(values: Any) -> tuple[Any, ...]:
+        if type(values) is not list or len(values) != len(decoders):
+            raise ValueError(f"{values!r} is not a list of {len(decoders)}")
+        return tuple(decode(value) for decode, value in zip(decoders, values, strict=True))
+
+    return decode_each
 
 
 def _dict(decode_key: Decode, decode: Decode) -> Decode:

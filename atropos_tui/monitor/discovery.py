@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import re
@@ -93,11 +94,30 @@ def note_run_dir(run_dir: Path, root: Path | None = None) -> None:
 
 def write_worker_file(run_dir: Path, worker: WorkerFile) -> None:
     """Replaces the file in one step, so that no reader sees half of it."""
+    text = json.dumps(asdict(worker), indent=1) + "\n"
     half_written = run_dir / f".{WORKER_FILE}.{os.getpid()}"
-    descriptor = os.open(half_written, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    try:
+        _write_new(half_written, text)
+    except OSError as error:
+        half_written.unlink(missing_ok=True)
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT) or not (run_dir / WORKER_FILE).exists():
+            raise
+        # A full disk has room where the file is already, and how the run ended must not be lost.
+        _write_over(run_dir / WORKER_FILE, text)
+    else:
+        half_written.replace(run_dir / WORKER_FILE)
+
+
+def _write_new(path: Path, text: str) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        file.write(json.dumps(asdict(worker), indent=1) + "\n")
-    half_written.replace(run_dir / WORKER_FILE)
+        file.write(text)
+
+
+def _write_over(path: Path, text: str) -> None:
+    with path.open("r+", encoding="utf-8") as file:
+        file.write(text)
+        file.truncate()
 
 
 def find_run(run_dir: Path) -> FoundRun | None:

@@ -66,7 +66,7 @@ class FleetRun:
 
 
 class Fleet:
-    """Follows runs while `watch` goes on; `token_of` has the token of each URL that wants one."""
+    """Follows runs while `watch` goes on: those under `root`, and those at `urls`, each with its token or none ("")."""
 
     def __init__(
         self,
@@ -124,8 +124,9 @@ class Fleet:
     async def _follow(self, key: str, address: str, found: FoundRun | None = None) -> None:
         """Ask again and again; of a run found here until it is gone, of others for ever."""
         self._addresses[key] = address
-        if found is not None:
-            self._note(_found(found, Presence.LOOKING))
+        known = self._runs.get(key)
+        if found is not None and (known is None or known.presence is not Presence.ANSWERS):
+            self._note(await asyncio.to_thread(_found, found, Presence.LOOKING))
         async with RunClient(address, self._tokens.get(key, "")) as client:
             while True:
                 run = self._runs.get(key)
@@ -148,9 +149,9 @@ class Fleet:
     async def _read_what_is_left(self, run: FoundRun, reading: asyncio.Semaphore) -> None:
         """What the worker's file says at once, the rest from the record."""
         presence = Presence.ELSEWHERE if run.elsewhere and not run.worker.ended_at else Presence.ENDED
-        self._note(_found(run, presence))
+        known = await asyncio.to_thread(_found, run, presence)
+        self._note(known)
         async with reading:
-            known = _found(run, presence)
             summary = await asyncio.to_thread(_last_summary, run, known.summary)
         self._note(replace(known, summary=summary, heard_at=self._clock()))
 
@@ -179,6 +180,7 @@ def _worth_showing(found: Sequence[FoundRun]) -> list[FoundRun]:
 
 
 def _found(run: FoundRun, presence: Presence) -> FleetRun:
+    """What the worker's file tells, and of a worker that died the end of its log. Blocks."""
     worker = run.worker
     if presence is Presence.ELSEWHERE:
         why = f"it runs on {worker.host}; give its URL to see it"

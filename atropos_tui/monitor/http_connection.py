@@ -54,9 +54,13 @@ class HttpConnection:
         self._headers = f"host: {host}\r\n{authorization}content-length: 0\r\n"
 
     async def request(self, method: str, target: str) -> Answer:
-        """One request and its whole answer. `target` is the path with its query."""
+        """One request and its whole answer. `target` is the path with its query.
+
+        The other side closes connections that are idle for long. What finds one closed is asked again, but for what may
+        change something: that gets a connection of its own from the beginning.
+        """
         while True:
-            reused = bool(self._idle)
+            reused = method == "GET" and bool(self._idle)
             wire = self._idle.pop() if reused else await self._connect()
             try:
                 async with asyncio.timeout(self._silence_limit):
@@ -64,8 +68,7 @@ class HttpConnection:
                     body = b"".join([part async for part in wire.body(head)])
             except BrokenAnswerError:
                 wire.close()
-                # A worker that ends closes idle connections. Only what changes nothing may be asked twice.
-                if reused and method == "GET":
+                if reused:
                     continue
                 raise
             except BaseException:
@@ -124,7 +127,7 @@ class _Wire:
             first, *lines = head[:-4].split(b"\r\n")
             fields = (line.split(b":", 1) for line in lines)
             return _Head(int(first.split()[1]), {name.strip().lower(): value.strip() for name, value in fields})
-        except (EOFError, ValueError, IndexError, asyncio.LimitOverrunError) as error:
+        except (EOFError, ConnectionError, ValueError, IndexError, asyncio.LimitOverrunError) as error:
             raise _broken(error) from error
 
     async def body(self, head: _Head, silence_limit: float | None = None) -> AsyncIterator[bytes]:
@@ -141,10 +144,10 @@ class _Wire:
                 if size == 0:
                     return
                 yield part[:-2]
-        except (EOFError, ValueError, asyncio.LimitOverrunError) as error:
+        except (EOFError, ConnectionError, ValueError, asyncio.LimitOverrunError) as error:
             raise _broken(error) from error
 
 
 def _broken(error: Exception) -> BrokenAnswerError:
-    ended = isinstance(error, EOFError)
+    ended = isinstance(error, EOFError | ConnectionError)
     return BrokenAnswerError("it closed the connection" if ended else f"it speaks no HTTP that we know: {error}")

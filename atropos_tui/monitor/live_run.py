@@ -45,10 +45,18 @@ class LiveRun:
     followed again.
     """
 
-    def __init__(self, run_dir: Path, decode: Decode, exit_status: ExitStatus | None = None) -> None:
+    def __init__(
+        self,
+        run_dir: Path,
+        decode: Decode,
+        exit_status: ExitStatus | None = None,
+        *,
+        start_again: Callable[[], None] | None = None,
+    ) -> None:
         self._run_dir = run_dir
         self._decode = decode
         self._exit_status = exit_status
+        self._start_again = start_again
         self._client: RunClient | None = None
         self._socket = ""
         self._recorded: RecordedRun | None = None
@@ -71,8 +79,11 @@ class LiveRun:
             if run.worker.ended_at:
                 yield await self._ended(snapshot, run)
                 return
-            known = introduced(await self._last_known(snapshot), run.worker)
-            yield crashed(known, await self._how_it_died(), time.time())
+            why, at = await self._how_it_died(), time.time()
+            if snapshot.taken_at:
+                # The record may know a little more, which takes longer to find out.
+                yield crashed(introduced(snapshot, run.worker), why, at)
+            yield crashed(introduced(await self._last_known(snapshot), run.worker), why, at)
             await self._until_alive()
 
     @property
@@ -133,6 +144,16 @@ class LiveRun:
     async def stop(self) -> None:
         """End the run in order, and the worker with it."""
         await (await self._commanded()).stop()
+
+    async def restart(self) -> None:
+        """Let another worker go on with a run that crashed: with the same outbox and place in the data."""
+        if self._start_again is None:
+            raise AtroposError("this screen cannot start workers", "start it as before, with --run-dir")
+        run = await self._find()
+        if run.alive:
+            # The run is over, and its worker stays only to be looked at.
+            await (await self._connected(run)).stop()
+        await asyncio.to_thread(self._start_again)
 
     async def close(self) -> None:
         if self._client is not None:

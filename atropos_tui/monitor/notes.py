@@ -67,10 +67,12 @@ class Notes:
 
     def bookmark(self, group_id: int, bookmarked: bool) -> None:
         """Raises AtroposError when it cannot be written."""
+        self.read()
         self._write(group_id, replace(self[group_id], bookmarked=bookmarked))
 
     def write(self, group_id: int, text: str) -> None:
         """Replace the note of a group; an empty one is none. Raises AtroposError when it cannot be written."""
+        self.read()
         self._write(group_id, replace(self[group_id], text=text.strip()[:MOST_CHARACTERS]))
 
     def resolved(self, terms: Iterable[Term], order: str) -> GroupQuery:
@@ -92,7 +94,6 @@ class Notes:
     def _write(self, group_id: int, note: Note) -> None:
         line = {"group": group_id, "bookmarked": note.bookmarked, "note": note.text, "at": round(self._now(), 3)}
         if self.path is not None:
-            self.read()
             try:
                 descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
                 try:

@@ -218,6 +218,7 @@ def call_row(event: CallFinished) -> CallRow:
         finish_reasons=event.finish_reasons,
         weight_version=event.weight_version,
         error=bounded_text(event.error, ERROR_LENGTH),
+        rollout=event.rollout,
     )
 
 

@@ -98,6 +98,8 @@ def _pack_rollout(rollout: Rollout) -> PackedRollout:
 
 
 def _packed(typecode: Any, values: Sequence[Any]) -> array[Any]:
+    if isinstance(values, array) and values.typecode == typecode:
+        return values
     try:
         return array(typecode, values)
     except (TypeError, OverflowError):

@@ -130,7 +130,9 @@ class TokenLooks:
     """What a look at the tokens of the newest `rollouts` showed; -1 stands for no token and no group.
 
     `repetitive` rollouts go round in circles; in `doubled_end` of them the end-of-turn token stands twice in a row; of
-    `untrained` ones far fewer tokens are trained on than the text of their last message has.
+    `untrained` ones far fewer tokens are trained on than the text of their last message has; `garbled` ones are noise.
+    `mean_logprob` is that of the trained tokens as they were sampled: the further below 0, the higher the entropy of
+    the policy. None where no logprobs are told.
     """
 
     rollouts: int = 0
@@ -141,6 +143,9 @@ class TokenLooks:
     doubled_end_group: int = -1
     untrained: int = 0
     untrained_group: int = -1
+    garbled: int = 0
+    garbled_group: int = -1
+    mean_logprob: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -407,7 +412,8 @@ class RolloutDetail:
 class CallRow:
     """A request to an inference server for `n` completions, answered `at` (Unix seconds) after `latency` seconds.
 
-    Tokens are summed over the completions. `error` is empty when it succeeded.
+    Tokens are summed over the completions. `error` is empty when it succeeded. `rollout` is the one of the group that
+    it was made for, from 0; None for all of them, or where nobody knows.
     """
 
     server: int
@@ -419,6 +425,7 @@ class CallRow:
     finish_reasons: tuple[str, ...] = ()
     weight_version: int | None = None
     error: str = ""
+    rollout: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import select
 import signal
@@ -12,8 +13,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
-
-import pydantic_core
 
 from atropos_tui.errors import AtroposError, UsageError
 
@@ -56,6 +55,7 @@ def launch(
     log_path: Path,
     detached: bool = False,
     env: Mapping[str, str] | None = None,
+    working_directory: Path | None = None,
 ) -> ChildProcess:
     """Like `start_process`, but returns at once; `ChildProcess.wait_ready` does the rest."""
     ready_read, ready_write = os.pipe()
@@ -70,6 +70,7 @@ def launch(
                 [*command, *flags, *arguments],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                 env=None if env is None else dict(env), pass_fds=inherited, start_new_session=True,
+                cwd=working_directory,
             )  # fmt: skip
     except BaseException:
         for descriptor in (ready_read, lifeline_write):
@@ -115,7 +116,7 @@ class ChildProcess:
                 raise StartError(f"{self._name} was not ready after {timeout:g} s", self._see_log())
             if not line:
                 raise StartError(f"{self._name} {self._how_it_ended()} before it was ready", self._see_log())
-            said = pydantic_core.from_json(line)
+            said = json.loads(line)
             if "error" in said:
                 raise UsageError(said["error"])
             self.ready = said

@@ -1,4 +1,4 @@
-"""A cheap look at some rollouts: replies that go round in circles, an end of turn that stands twice, lost reasoning.
+"""A cheap look at some rollouts: replies in circles, noise, an end of turn that stands twice, lost reasoning.
 
 All are hints, found without a tokenizer: the end-of-turn token is the one with which most replies end, and where far
 fewer tokens are trained on than the text must have, some was lost on the way, usually by a chat template.
@@ -10,6 +10,7 @@ from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from statistics import fmean
 
 from atropos_tui.ledger import GroupContent, Rollout
 from atropos_tui.monitor.snapshot import TokenLooks
@@ -25,6 +26,11 @@ GRAM = 4
 # In running text nine of ten sequences of four tokens are different ones.
 LEAST_DIFFERENT = 0.3
 END_SHARE = 0.5
+# A reply of a model that knows its language has -0.2 to -2; a uniform choice among 100,000 tokens has -11.5.
+NOISE_LOGPROB = -5.0
+SHORTEST_NOISE = 32
+BROKEN_SHARE = 0.05
+_BROKEN = ("\ufffd", *(chr(code) for code in range(32) if chr(code) not in "\t\n\r"))
 NOT_TRAINED = -100
 # No tokenizer has tokens of so many characters on average; shorter replies say nothing.
 MOST_CHARACTERS_A_TOKEN = 10
@@ -38,6 +44,8 @@ class _Look:
     doubled: frozenset[int]
     repetitive: bool
     untrained: bool
+    garbled: bool
+    mean_logprob: float | None
 
 
 class TokenLookout:
@@ -65,6 +73,8 @@ class TokenLookout:
         doubled = [look for look in looks if end in look.doubled] if ends >= END_SHARE * len(looks) else []
         repetitive = [look for look in looks if look.repetitive]
         untrained = [look for look in looks if look.untrained]
+        garbled = [look for look in looks if look.garbled]
+        logprobs = [look.mean_logprob for look in looks if look.mean_logprob is not None]
         return TokenLooks(
             rollouts=len(looks),
             repetitive=len(repetitive),
@@ -74,6 +84,9 @@ class TokenLookout:
             doubled_end_group=doubled[-1].group_id if doubled else -1,
             untrained=len(untrained),
             untrained_group=untrained[-1].group_id if untrained else -1,
+            garbled=len(garbled),
+            garbled_group=garbled[-1].group_id if garbled else -1,
+            mean_logprob=round(fmean(logprobs), 3) if logprobs else None,
         )
 
 
@@ -86,7 +99,39 @@ def _look(group_id: int, rollout: Rollout) -> _Look | None:
     if not trained:
         return None
     doubled = frozenset(token for token, following in pairwise(tokens) if token == following)
-    return _Look(group_id, trained[-1], doubled, is_repetitive(trained), is_mostly_untrained(rollout))
+    logprob = _mean_logprob(rollout.logprobs[-TAIL:], masks)
+    return _Look(
+        group_id=group_id,
+        last=trained[-1],
+        doubled=doubled,
+        repetitive=is_repetitive(trained),
+        untrained=is_mostly_untrained(rollout),
+        garbled=is_noise(trained, logprob) or has_broken_text(rollout),
+        mean_logprob=logprob,
+    )
+
+
+def _mean_logprob(logprobs: Sequence[float], masks: Sequence[int]) -> float | None:
+    """Of the trained tokens, where there is one for each."""
+    if len(logprobs) != len(masks):
+        return None
+    trained = [logprob for logprob, mask in zip(logprobs, masks, strict=True) if mask != NOT_TRAINED]
+    return fmean(trained) if all(logprob <= 0.0 for logprob in trained) else None
+
+
+def is_noise(tokens: Sequence[int], mean_logprob: float | None) -> bool:
+    """Whether tokens were sampled as good as at random, whatever they read like."""
+    return mean_logprob is not None and len(tokens) >= SHORTEST_NOISE and mean_logprob < NOISE_LOGPROB
+
+
+def has_broken_text(rollout: Rollout) -> bool:
+    """Whether the last reply has characters that no text has: bytes that are no character, or control characters."""
+    replies = [message.get("content") for message in rollout.messages if message.get("role") == "assistant"]
+    text = replies[-1] if replies else None
+    if not isinstance(text, str) or len(text) < SHORTEST_NOISE:
+        return False
+    broken = sum(text.count(character) for character in _BROKEN)
+    return broken >= BROKEN_SHARE * len(text)
 
 
 def is_mostly_untrained(rollout: Rollout) -> bool:

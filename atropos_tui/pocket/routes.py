@@ -46,9 +46,12 @@ MODEL_NAMES = (MODEL, str(tokenizer_dir()))
 RequestT = TypeVar("RequestT", bound=pydantic.BaseModel)
 
 
-def create_app(engine: Engine) -> Starlette:
-    """OpenAI's chat and completions, upstream's `/generate`, and vLLM's routes for weights and for pausing."""
-    routes = Routes(engine)
+def create_app(engine: Engine, context: int = 0) -> Starlette:
+    """OpenAI's chat and completions, upstream's `/generate`, and vLLM's routes for weights and for pausing.
+
+    Up to `context` tokens, prompt and answer together, are taken even where they are out of the policy's reach.
+    """
+    routes = Routes(engine, context)
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -79,8 +82,9 @@ def create_app(engine: Engine) -> Starlette:
 class Routes:
     """One method a route."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, context: int = 0) -> None:
         self._engine = engine
+        self._context = context
 
     async def chat_completions(self, http: HttpRequest) -> Response:
         request = await _read(http, ChatRequest)
@@ -108,7 +112,8 @@ class Routes:
         return _json(generate_answer(request, completed, self._engine.characters, prompt_logprobs))
 
     async def models(self, _: HttpRequest) -> Response:
-        card = {"id": MODEL, "object": "model", "owned_by": "atropos-tui", "max_model_len": 2 * self._engine.reach}
+        longest = max(self._context, 2 * self._engine.reach)
+        card = {"id": MODEL, "object": "model", "owned_by": "atropos-tui", "max_model_len": longest}
         return _json({"object": "list", "data": [card]})
 
     async def health(self, _: HttpRequest) -> Response:
@@ -156,7 +161,7 @@ class Routes:
         """Samples for one prompt, at most `most` tokens each, or as many as there is room for."""
         engine = self._engine
         self._check_prompt(prompt)
-        room = room_after(prompt, engine.characters.turn, engine.reach)
+        room = max(room_after(prompt, engine.characters.turn, engine.reach), self._context - len(prompt))
         if room == 0 or (most is not None and most > room):
             raise RequestError(
                 f"the prompt of {len(prompt)} tokens leaves room for {room} more, {most or 1} were asked for",

@@ -107,7 +107,7 @@ def _read_prompts(
         hiding[row, ..., :padding] = HIDDEN
     causal = np.triu(np.full((width, width), HIDDEN, policy.dtype), k=1)
     logits, past = policy.extend(tokens, positions, causal + hiding, [None] * policy.shape.blocks)
-    return logits, hiding, positions[:, -1] + 1, past
+    return logits, hiding, np.minimum(positions[:, -1] + 1, policy.shape.positions - 1), past
 
 
 def _choose(logits: Array, temperature: Array, top_p: Array, random: np.random.Generator) -> Tokens:

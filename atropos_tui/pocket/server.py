@@ -40,7 +40,7 @@ def _serve(arguments: argparse.Namespace) -> None:
     characters = Characters()
     shape = PolicyShape(vocabulary=characters.size)
     policy = Policy(shape, initial_parameters(shape, arguments.seed))
-    app = create_app(Engine(policy, characters, arguments.seed))
+    app = create_app(Engine(policy, characters, arguments.seed), arguments.context)
 
     def on_ready() -> None:
         announce_ready(arguments.ready_fd, url=url)
@@ -58,6 +58,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
     parser.add_argument("--port", type=int, default=9001, help="0 takes a free one (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="of the first weights and of sampling (default: 0)")
+    parser.add_argument(
+        "--context", type=int, default=0, metavar="N",
+        help="take prompts and answers of N tokens together, though the policy makes nothing of so many",
+    )  # fmt: skip
     parser.add_argument("--ready-fd", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--lifeline-fd", type=int, help=argparse.SUPPRESS)
     return parser

@@ -50,16 +50,19 @@ class AuthorThreads:
     def _take(self) -> None:
         while True:
             result, call = self._work.get()
-            if result.set_running_or_notify_cancel():
-                _fulfil(result, call)
-            del result, call  # a thread that waits holds nothing of the author's
+            told = _outcome(call) if result.set_running_or_notify_cancel() else None
+            # Before the result is told, so that whoever gets it finds this thread free for the next call.
             self._idle.release()
+            if told is not None:
+                told(result)
+            del result, call, told  # a thread that waits holds nothing of the author's
 
 
-def _fulfil(result: Future[Any], call: Callable[[], Any]) -> None:
+def _outcome(call: Callable[[], Any]) -> Callable[[Future[Any]], None]:
+    """Makes the call, and what then tells its outcome."""
     try:
         value = call()
-    except BaseException as error:  # noqa: BLE001  goes on to whoever awaits it
-        result.set_exception(error)
-    else:
-        result.set_result(value)
+    except BaseException as raised:  # noqa: BLE001  goes on to whoever awaits it
+        error = raised
+        return lambda result: result.set_exception(error)
+    return lambda result: result.set_result(value)

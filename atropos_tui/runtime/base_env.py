@@ -26,6 +26,7 @@ from atropos_tui.runtime.entry_point import run_command_line
 from atropos_tui.runtime.evaluating import evaluate
 from atropos_tui.runtime.evaluation_files import evaluation_record, metrics_table, write_evaluation
 from atropos_tui.runtime.jsonl import JsonlWriter
+from atropos_tui.runtime.masking import plain_values
 from atropos_tui.runtime.metrics import completion_length_metrics, finite_numbers, server_metrics, spread
 from atropos_tui.runtime.processing import process
 from atropos_tui.runtime.resuming import PLACE, place_of, restore_place
@@ -172,7 +173,7 @@ class BaseEnv(ABC):
             name=run_name(self._runtime.desired_name),
             project=self.wandb_project,
             group=self.wandb_group,
-            config=self.config.model_dump(mode="json"),
+            config=plain_values(self.config),
         )
 
     async def register_env(self) -> None:

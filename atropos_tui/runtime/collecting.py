@@ -7,6 +7,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, TypeVar, cast
 
 from atropos_tui.errors import ContractError
+from atropos_tui.ledger import current_rollout
 from atropos_tui.runtime.types import Item, ScoredDataGroup
 
 T = TypeVar("T")
@@ -23,11 +24,16 @@ async def collect_group(
     A rollout that comes back as None is tried once more, so that the group stays full; None again gives up the group.
     The first exception cancels the other rollouts and is raised.
     """
-    results = [_unpack(result) for result in await gather_all([collect_trajectory(item) for _ in range(size)])]
+
+    async def collect(index: int) -> Any:
+        current_rollout.set(index)
+        return await collect_trajectory(item)
+
+    results = [_unpack(result) for result in await gather_all([collect(index) for index in range(size)])]
     further_items = [further for _, items in results for further in items]
     rollouts = [rollout for rollout, _ in results]
     missing = [index for index, rollout in enumerate(rollouts) if rollout is None]
-    again = [_unpack(result) for result in await gather_all([collect_trajectory(item) for _ in missing])]
+    again = [_unpack(result) for result in await gather_all([collect(index) for index in missing])]
     for index, (rollout, items) in zip(missing, again, strict=True):
         rollouts[index] = rollout
         further_items.extend(items)

@@ -18,12 +18,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import yaml
 from pydantic import BaseModel, ValidationError, create_model
+from pydantic_core import to_jsonable_python
 from pydantic_settings import BaseSettings, CliSettingsSource, SettingsError
 
 from atropos_tui.errors import UsageError
 from atropos_tui.inference import APIServerConfig, ServerBaseline, ServerManagerConfig
 from atropos_tui.runtime.config import BaseEnvConfig
-from atropos_tui.runtime.masking import is_secret
+from atropos_tui.runtime.masking import is_secret, without_credentials
 from atropos_tui.runtime.setting_rows import field_sources, server_sections
 
 if TYPE_CHECKING:
@@ -61,9 +62,10 @@ class RunSettings:
         if isinstance(self.servers, list):
             servers = [server.model_dump(mode="json", exclude={"api_key"}) for server in self.servers]
         secrets = {name for name in type(self.env).model_fields if is_secret(name)}
-        env = self.env.model_dump(mode="json", exclude=secrets)
+        # Fields of an environment may be of any type.
+        env = to_jsonable_python(self.env, exclude=secrets, serialize_unknown=True)
         merged = {"env": env, "openai": servers, **self.manager.model_dump(mode="json")}
-        return yaml.safe_dump(merged, sort_keys=False)
+        return without_credentials(yaml.safe_dump(merged, sort_keys=False))
 
     def build(self, environment: type[BaseEnv]) -> BaseEnv:
         """An instance of the environment. Raises UsageError when it cannot be made."""

@@ -19,6 +19,7 @@ from atropos_tui.ledger.events import GroupDelivered, GroupRefused, GroupSkipped
 from atropos_tui.ledger.outcomes import SkipReason
 from atropos_tui.runtime.answers import Accepted, Answer, Refused, TryAgain, UnknownEnv, read_answer
 from atropos_tui.runtime.failures import describe
+from atropos_tui.runtime.masking import shown_url
 from atropos_tui.runtime.outbox import Outbox, OutboxError, OutboxRow
 
 logger = logging.getLogger(__name__)
@@ -76,6 +77,7 @@ class Courier:
     ) -> None:
         self._outbox = outbox
         self._url = url
+        self._shown_url = shown_url(url)
         self._stream = stream
         self._client = client
         self._concurrency = concurrency
@@ -172,7 +174,7 @@ class Courier:
             passed = await self._try_first(client) is Standing.LEFT
         finally:
             if passed:
-                logger.warning("group %d breaks the trajectory API at %s; others go before it", suspect, self._url)
+                logger.warning("group %d breaks the trajectory API at %s; others go first", suspect, self._shown_url)
                 self._queue.append(suspect)
             else:
                 self._queue.appendleft(suspect)
@@ -229,7 +231,7 @@ class Courier:
         except TimeoutError:
             return TryAgain(f"no answer within {self._timeout:g} s")
         except (httpx.ConnectError, httpx.ConnectTimeout) as error:
-            return TryAgain(f"no connection to {self._url}: {error or 'timed out'}")
+            return TryAgain(f"no connection to {self._shown_url}: {error or 'timed out'}")
         except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError) as error:
             return TryAgain(describe(error))
 
@@ -263,7 +265,7 @@ class Courier:
 
     async def _forgotten(self, row: OutboxRow, answer: UnknownEnv, registration: int) -> None:
         """Register again and try at once; from the second time in a row on, after a while."""
-        error = f"HTTP 404: the trajectory API at {self._url} does not know env_id {self._env_id}"
+        error = f"HTTP 404: the trajectory API at {self._shown_url} does not know env_id {self._env_id}"
         async with self._registering:
             if self._registrations == registration:
                 try:

@@ -6,6 +6,7 @@ import logging
 import random
 from typing import TYPE_CHECKING, Any
 
+from atropos_tui.runtime.failures import describe
 from atropos_tui.runtime.packing import NotPlain, pack, unpack
 
 if TYPE_CHECKING:
@@ -37,6 +38,8 @@ def cursor_of(env: BaseEnv) -> dict[str, Any]:
                 "a checkpoint leaves out %s.%s, for %s has no state that JSON can keep; name an index instead, or save "
                 "it in save_checkpoint", type(env).__name__, name, kind,
             )  # fmt: skip
+        except Exception as error:  # noqa: BLE001  the state of a dataset comes from code of its own
+            logger.error("a checkpoint leaves out %s.%s: %s", type(env).__name__, name, describe(error))
     return cursor
 
 
@@ -46,7 +49,8 @@ def restore_cursor(env: BaseEnv, cursor: dict[str, Any]) -> None:
         try:
             _restore(env, name, state)
         except Exception as error:  # noqa: BLE001  the state of a dataset is given to code of its own
-            logger.error("cannot set %s.%s where the checkpoint was: %s", type(env).__name__, name, error)
+            told = describe(error)
+            logger.error("cannot set %s.%s where the checkpoint was: %s", type(env).__name__, name, told)
 
 
 def _is_surely_a_cursor(value: Any) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
+import socket
 import sys
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
@@ -58,24 +59,30 @@ async def run_mode(environment: type[BaseEnv], arguments: Sequence[str], handle_
         raise UsageError(f"unknown mode {mode!r}" if mode else "no mode given", f"choose one of {', '.join(MODES)}")
     settings = parse_settings(environment, arguments[1:], mode_defaults(environment, mode))
     env = settings.build(environment)
-    write_config(settings, env, mode)
+    outbox = outbox_path(env) if mode == "serve" else None
+    write_config(settings, env, mode, outbox)
     progress = Progress(mode, sys.stderr, env.config.total_steps if mode == "process" else None)
-    env.attach(EventStream(progress), outbox_path(env) if mode == "serve" else None)
+    # Whoever takes over the outbox of a process that died is the same environment to the trajectory API.
+    env.attach(EventStream(progress), outbox, run_id=f"{socket.gethostname()}:{outbox}" if outbox is not None else "")
     if handle_signals:
         _stop_on_signals(env)
     try:
         done = await _work(env, mode)
     finally:
         progress.close()
-    if mode == "evaluate":
-        sys.stdout.write(metrics_table(f"{env.name or type(env).__name__}_eval", done or {}, progress.seconds) + "\n")
+    if mode == "evaluate" and done:
+        sys.stdout.write(metrics_table(f"{env.name or type(env).__name__}_eval", done, progress.seconds) + "\n")
 
 
-def write_config(settings: RunSettings, env: BaseEnv, mode: str) -> Path | None:
-    """The merged configuration beside the results, as a file that `--config` reads back. None without results."""
+def write_config(settings: RunSettings, env: BaseEnv, mode: str, outbox: Path | None) -> Path | None:
+    """The merged configuration beside the results, as a file that `--config` reads back. None without results.
+
+    A run that writes no groups has it beside its outbox.
+    """
     text = settings.as_yaml()
     if mode != "evaluate":
-        path = env.jsonl_writer.path.with_suffix(".config.yaml") if env.jsonl_writer is not None else None
+        groups = env.jsonl_writer.path if env.jsonl_writer is not None else outbox
+        path = groups.with_suffix(".config.yaml") if groups is not None else None
     elif env.config.data_dir_to_save_evals is not None:
         path = _unwritten(Path(env.config.data_dir_to_save_evals), "evaluate_config", text)
     else:

@@ -21,6 +21,16 @@ def is_secret(name: str) -> bool:
     return _SECRET_NAME.search(name.lower()) is not None
 
 
+def shown_url(url: str) -> str:
+    """The address without the password or token that it may carry."""
+    return _URL_CREDENTIALS.sub(f"{MASK}@", url)
+
+
+def without_credentials(text: str) -> str:
+    """A text in which no address carries a password or token."""
+    return _URL_CREDENTIALS.sub("", text)
+
+
 def plain_values(config: BaseModel) -> dict[str, Any]:
     """The fields as JSON values, whatever types they are of, with secrets masked."""
     return {name: plain_value(name, getattr(config, name, None)) for name in type(config).model_fields}
@@ -38,4 +48,4 @@ def _masked(name: str, value: Any) -> Any:
         return [_masked(name, part) for part in value]
     if value and is_secret(name):
         return MASK
-    return _URL_CREDENTIALS.sub(f"{MASK}@", value) if isinstance(value, str) else value
+    return shown_url(value) if isinstance(value, str) else value

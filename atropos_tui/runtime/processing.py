@@ -14,6 +14,7 @@ from atropos_tui.ledger import LedgerCounts, Outcome
 from atropos_tui.runtime.backoff import FailureStreak
 from atropos_tui.runtime.failures import describe
 from atropos_tui.runtime.flight import Flight
+from atropos_tui.runtime.masking import plain_values
 from atropos_tui.runtime.stopping import Stopped, cancel, unless_stopped
 from atropos_tui.runtime.wandb_run import run_name
 
@@ -164,6 +165,6 @@ async def _process(runtime: Runtime) -> Processed:
             name=run_name(runtime.desired_name),
             project=env.wandb_project,
             group=env.wandb_group,
-            config=env.config.model_dump(mode="json"),
+            config=plain_values(env.config),
         )
     return await Processing(runtime).run()

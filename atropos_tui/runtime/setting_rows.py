@@ -17,7 +17,12 @@ if TYPE_CHECKING:
 
 LONGEST_VALUE = 2_000
 BY_CONSTRUCTOR = "the environment's code"
-_WORDS = {"flag": "command line", "mode": "mode", "config_init": "config_init", "default": "class default"}
+_WORDS = {
+    "flag": "command line",
+    "mode": "default of the mode",
+    "config_init": "config_init",
+    "default": "class default",
+}
 
 
 def field_sources(section: str, default: BaseModel, layers: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:

@@ -11,6 +11,7 @@ from atropos_tui.errors import UsageError
 from atropos_tui.ledger.events import RunConfigured
 from atropos_tui.runtime.backoff import Backoff
 from atropos_tui.runtime.failures import describe
+from atropos_tui.runtime.masking import shown_url
 from atropos_tui.runtime.throttle import TrainerQueue, queue_limit
 from atropos_tui.runtime.trajectory_client import TrajectoryApiError, TrajectoryClient, UnknownEnvironment
 
@@ -71,10 +72,10 @@ class TrainerWatch:
             except TrajectoryApiError as error:
                 if error.final and self._env.env_id is None:
                     raise UsageError(
-                        f"the trajectory API at {self._env.config.rollout_server_url} refuses: {error.fault}",
-                        "mend what it names, or set --env.rollout_server_url to the right server",
+                        f"the trajectory API at {self._address} refuses: {error.fault}",
+                        "mend what it names, or set --env.rollout_server_url (with a token: http://any:TOKEN@host)",
                     ) from error
-                self._wait_for(f"the trajectory API at {self._env.config.rollout_server_url} ({error.fault})")
+                self._wait_for(f"the trajectory API at {self._address} ({error.fault})")
                 logger.info("%s: %s", what, error)
                 await asyncio.sleep(backoff.next_wait())
             else:
@@ -155,7 +156,7 @@ class TrainerWatch:
                 await self.register_again()
             except TrajectoryApiError as error:
                 errors += 1
-                self._wait_for(f"the trajectory API at {self._env.config.rollout_server_url} ({error.fault})")
+                self._wait_for(f"the trajectory API at {self._address} ({error.fault})")
                 if error.gone:
                     self._lose_registration()
                 elif error.answered and errors % ERRORS_BEFORE_REGISTERING == 0:
@@ -204,7 +205,7 @@ class TrainerWatch:
         config = self._env.config
         self._runtime.stream.publish(
             RunConfigured,
-            api_url=config.rollout_server_url,
+            api_url=self._address,
             env_id=self._env.env_id,
             starting_step=self._env.curr_step,
             total_steps=config.total_steps,
@@ -225,11 +226,16 @@ class TrainerWatch:
         )
 
     async def _wait_for_trainer(self, told: str) -> None:
-        self._wait_for(f"the trainer; the trajectory API at {self._env.config.rollout_server_url} says: {told}")
+        self._wait_for(f"the trainer; the trajectory API at {self._address} says: {told}")
         await asyncio.sleep(TRAINER_SECONDS)
 
     def _wait_for(self, what: str) -> None:
         self._runtime.scheduler.note_waiting(what)
+
+    @property
+    def _address(self) -> str:
+        """Of the trajectory API, as it may be shown."""
+        return shown_url(self._env.config.rollout_server_url)
 
     @property
     def _api(self) -> TrajectoryClient:

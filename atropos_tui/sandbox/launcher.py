@@ -8,6 +8,7 @@ Each ends with the one above it, so killing the launcher's process group ends al
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import json
 import os
@@ -38,18 +39,13 @@ ENVIRONMENT = {"HOME": PRIVATE_DIRECTORY, "PATH": "/usr/bin:/bin", "LANG": "C.UT
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-def main() -> int:
+def main() -> NoReturn:
     """Run the program on stdin. Writes `started` or what went wrong to the status descriptor."""
     asked = json.loads(sys.argv[1])
     status_fd = int(asked["status_fd"])
     limits = SandboxLimits(**asked["limits"])
-    try:
-        if not asked["isolated"]:
-            run_program(limits, status_fd)
-        return launch(limits, status_fd)
-    except OSError as error:
-        os.write(status_fd, f"{error.strerror}: {error.filename or 'namespaces'}".encode())
-        return 1
+    os.set_inheritable(status_fd, False)  # nothing that the program could write to
+    contained(launch if asked["isolated"] else run_unisolated, limits, status_fd)
 
 
 def launch(limits: SandboxLimits, status_fd: int) -> int:
@@ -70,13 +66,16 @@ def launch(limits: SandboxLimits, status_fd: int) -> int:
 
 
 def contained(process: Any, limits: SandboxLimits, status_fd: int, *descriptors: int) -> NoReturn:
-    """The life of a forked process: end with the one above, tell what goes wrong."""
-    call("prctl", PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    """The life of a process: end with the one above, tell what goes wrong."""
     code = 1
     try:
+        if sys.platform == "linux":
+            call("prctl", PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         code = process(limits, status_fd, *descriptors)
     except OSError as error:
-        os.write(status_fd, f"{error.strerror}: {error.filename or 'namespaces'}".encode())
+        os.write(status_fd, f"{error.strerror}: {error.filename}".encode())
+    except AttributeError as error:  # a system call that this system does not have
+        os.write(status_fd, str(error).encode())
     finally:
         os._exit(code)
 
@@ -113,8 +112,16 @@ def become_program(limits: SandboxLimits, status_fd: int) -> NoReturn:
     run_program(limits, status_fd)
 
 
-def run_program(limits: SandboxLimits, status_fd: int) -> NoReturn:
-    limits.apply()
+def run_unisolated(limits: SandboxLimits, status_fd: int) -> NoReturn:
+    others = 0
+    for thread in Path("/proc").glob("[0-9]*/task/*"):
+        with contextlib.suppress(FileNotFoundError):  # it ended meanwhile
+            others += thread.stat().st_uid == os.getuid()
+    run_program(limits, status_fd, others)
+
+
+def run_program(limits: SandboxLimits, status_fd: int, others: int = 0) -> NoReturn:
+    limits.apply(others)
     os.write(status_fd, b"started")
     os.execve(sys.executable, [sys.executable, "-I", "-B", "-c", RUN], ENVIRONMENT)
 
@@ -131,6 +138,7 @@ def map_user(builder: int) -> None:
 
 
 def make_root(limits: SandboxLimits) -> None:
+    os.umask(0o022)
     outside = set(mount_points())
     mount("none", "/", flags=MS_REC | MS_PRIVATE)
     mount("tmpfs", ROOT, "tmpfs", MS_NOSUID, f"size={limits.disk_bytes},nr_inodes=4096,mode=755")
@@ -188,7 +196,7 @@ def call(name: str, *arguments: Any, about: str = "") -> None:
     plain = [ctypes.c_ulong(argument) if isinstance(argument, int) else argument for argument in arguments]
     if getattr(_libc, name)(*plain) != 0:
         number = ctypes.get_errno()
-        raise OSError(number, os.strerror(number), about or name)
+        raise OSError(number, os.strerror(number), f"{name} {about}".rstrip())
 
 
 def wait_for(child: int) -> int:
@@ -201,4 +209,4 @@ def wait_for(child: int) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

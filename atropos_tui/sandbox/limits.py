@@ -25,15 +25,18 @@ class SandboxLimits:
     processes: int = 16
     output_bytes: int = 64 * 1024
 
-    def apply(self) -> None:
-        """Bind this process and all it starts. They cannot be raised again."""
+    def apply(self, others: int = 0) -> None:
+        """Bind this process and all it starts. They cannot be raised again.
+
+        `others` are the processes that our user has anyway: the kernel counts them too, unless we are in a namespace.
+        """
         # A second more before SIGKILL, so that the SIGXCPU that comes first says what it was.
         resource.setrlimit(resource.RLIMIT_CPU, (self.cpu_seconds, self.cpu_seconds + 1))
         for kind, most in (
             (resource.RLIMIT_AS, self.memory_bytes),
             (resource.RLIMIT_FSIZE, self.file_bytes),
             (resource.RLIMIT_NOFILE, self.open_files),
-            (resource.RLIMIT_NPROC, self.processes),
+            (resource.RLIMIT_NPROC, self.processes + others),
             (resource.RLIMIT_CORE, 0),
         ):
             resource.setrlimit(kind, (most, most))

@@ -92,7 +92,7 @@ class Sandbox:
     async def _start(self, directory: str, status_fd: int) -> asyncio.subprocess.Process:
         asked = {"status_fd": status_fd, "isolated": self.isolated, "limits": asdict(self.limits)}
         return await asyncio.create_subprocess_exec(
-            base_python(), "-B", "-E", "-s", str(LAUNCHER), orjson.dumps(asked).decode(),
+            base_python(), "-B", "-E", "-s", "-S", str(LAUNCHER), orjson.dumps(asked).decode(),
             stdin=PIPE, stdout=PIPE, stderr=PIPE, pass_fds=[status_fd], cwd=directory, start_new_session=True, env={},
         )  # fmt: skip
 

@@ -44,7 +44,10 @@ def _serve(arguments: argparse.Namespace) -> int:
         sys.stderr.write(f"trajectory API at {url}\n")
 
     end_with_parent(arguments.lifeline_fd)
-    HttpServer(app, on_ready=on_ready, http=FlushingProtocol, timeout_keep_alive=KEEP_ALIVE).run_on(listener)
+    server = HttpServer(
+        app, on_ready=on_ready, http=FlushingProtocol, timeout_keep_alive=KEEP_ALIVE, proxy_headers=False
+    )
+    server.run_on(listener)
     return 0
 
 

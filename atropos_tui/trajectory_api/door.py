@@ -18,6 +18,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from atropos_tui.trajectory_api.exactness import is_exact
 from atropos_tui.trajectory_api.group import ScoredGroup, ScoreSummary
+from atropos_tui.trajectory_api.plain_numbers import plain_group
 from atropos_tui.trajectory_api.request_errors import BadBodyError, problem
 from atropos_tui.trajectory_api.stored_json import StoredJson
 from atropos_tui.trajectory_api.wire import FIELDS, ScoredData
@@ -35,6 +36,10 @@ _LIST: Final = TypeAdapter(list[ScoredData])
 
 def read_group(body: bytes) -> list[ScoredGroup]:
     """Check the body of `/scored_data`; the list has one group. Raises BadBodyError."""
+    plain = plain_group(body)
+    if plain is not None:
+        batch_form = _with_all_keys(body, plain.keys)
+        return [ScoredGroup(batch_form, plain.env_id, plain.sequences, plain.tokens, ScoreSummary.of(plain.scores))]
     try:
         data = orjson.loads(body)
     except orjson.JSONDecodeError:

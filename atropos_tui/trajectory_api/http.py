@@ -74,11 +74,11 @@ class Request:
         if announced.isdigit() and int(announced) > limit:
             raise too_large(limit)
         message = await self._receive()
-        chunks = [message.get("body", b"")]
+        chunks = [bytes(message.get("body", b""))]
         size = len(chunks[0])
         while message.get("more_body", False):
             message = await self._receive()
-            chunks.append(message.get("body", b""))
+            chunks.append(bytes(message.get("body", b"")))
             size += len(chunks[-1])
             if size > limit:
                 raise too_large(limit)

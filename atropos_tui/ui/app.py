@@ -190,14 +190,18 @@ class AtroposApp(CommandingApp):
     def watch_fleet_run(self, run: FleetRun) -> None:
         """Show this run from now on, from its dashboard. Raises AtroposError when it cannot be opened."""
         assert self._open_run is not None
-        source = self._open_run(run)
-        self._leave_run()
-        self.source, self.run_title = source, run.name
+        self._switch_to(self._open_run(run), run.name)
+
+    def _switch_to(self, source: RunSource, title: str) -> None:
+        before = self.source
+        self.source, self.run_title = source, title
         self._snapshot, self._lost, self._asked = RunSnapshot(), None, None
         self._new_alerts = NewAlerts()
         self._watch_run()
+        if before is not self._home:
+            self._close(before)
         self._open(None)
-        self.screen.query_one(Header).title = run.name
+        self.screen.query_one(Header).title = title
         self._paint()
 
     async def close_opened(self) -> None:
@@ -208,10 +212,6 @@ class AtroposApp(CommandingApp):
     @work
     async def _close(self, source: RunSource) -> None:
         await source.close()
-
-    def _leave_run(self) -> None:
-        if self.source is not self._home:
-            self._close(self.source)
 
     @work(group="watch", exclusive=True)
     async def _watch_run(self) -> None:
@@ -337,6 +337,8 @@ class AtroposApp(CommandingApp):
             self.pop_screen()
         elif isinstance(self._home, NoRun):
             self.action_fleet()
+        elif self.source is not self._home:
+            self._switch_to(self._home, self._home_name)
 
     def action_ask_quit(self) -> None:
         if isinstance(self.screen, QuitScreen):
@@ -374,6 +376,9 @@ class AtroposApp(CommandingApp):
 
     def _open(self, screen: RunScreen | None) -> None:
         """Screens lie on the dashboard, never on each other, so that escape always leads back to it; None is itself."""
+        if screen is not None and screen.NEEDS_RUN and isinstance(self.source, NoRun):
+            self.say("no run is open: choose one here with enter", "warning")
+            return
         while len(self.screen_stack) > 1:
             self.pop_screen()
         if screen is not None:

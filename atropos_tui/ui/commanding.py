@@ -17,7 +17,7 @@ from atropos_tui.ui import formatting
 from atropos_tui.ui.connection import Lost
 from atropos_tui.ui.ink import clip
 from atropos_tui.ui.quit import Answer
-from atropos_tui.ui.run_source import NoRun, RunSource
+from atropos_tui.ui.run_source import NoRun, RestartableSource, RunSource
 from atropos_tui.ui.text_safety import visible
 
 Send: TypeAlias = Callable[[], Awaitable[object]]
@@ -81,6 +81,41 @@ class CommandingApp(App[Answer]):
             f"Evaluate {self.run_name} now?", f"at step {self._snapshot.run.step}, as the environment does it",
             self.source.evaluate_now, refusal,
         )  # fmt: skip
+
+    def action_restart(self) -> None:
+        from atropos_tui.ui.confirm import ConfirmScreen
+
+        source = self.source
+        if self.read_only:
+            self.say("read-only: this screen cannot change the run", "warning")
+        elif self._snapshot.run.state not in ENDED_STATES:
+            self.say("the run goes on; what crashed or ended can be started again", "warning")
+        elif not isinstance(source, RestartableSource):
+            self.say("this run can only be started again where it ran: atropos-tui restart RUN", "warning")
+        else:
+            question = ConfirmScreen(
+                f"Start {self.run_name} again?", "a new worker goes on with its outbox, its record and its data"
+            )
+
+            def answered(yes: bool | None) -> None:
+                if yes:
+                    self._restart(source)
+
+            self.push_screen(question, answered)
+
+    @work(group="commands")
+    async def _restart(self, source: RestartableSource) -> None:
+        self.say("starting it again …")
+        try:
+            await source.restart()
+        except (AtroposError, OSError) as error:
+            self.say(str(error), "error")
+            return
+        self._watch_run()
+
+    def _watch_run(self) -> object:
+        """Follow the run from now on, in the place of what was followed before."""
+        raise NotImplementedError
 
     def ask_to_cancel(self, row: InFlightRow) -> None:
         self._ask(

@@ -7,7 +7,7 @@ from textual.containers import Vertical
 from textual.widgets import Input
 
 from atropos_tui.errors import UsageError
-from atropos_tui.monitor.group_query import FIELDS, parse_terms
+from atropos_tui.monitor.group_query import FIELDS, Field, parse_terms
 from atropos_tui.ui.ink import Ink, Line, Span, dim, faint
 from atropos_tui.ui.text_safety import visible
 from atropos_tui.ui.widgets.canvas import Canvas
@@ -15,6 +15,7 @@ from atropos_tui.ui.wrapping import wrapped
 
 _EXAMPLE_WIDTH = 18
 _COLUMN_WIDTH = 39
+_MOST_WORDS = 3
 
 
 class EntryHelp(Canvas):
@@ -35,11 +36,7 @@ class EntryHelp(Canvas):
         columns = max(1, width // _COLUMN_WIDTH)
         rows = -(-len(FIELDS) // columns)
         column_width = (width - 1) // columns
-        entries = [
-            Line(Span(field.example, Ink.ACCENT)).fit(_EXAMPLE_WIDTH)
-            + Line(dim(field.help), faint(" " + " ".join(field.words[:3]) + " …" if len(field.words) > 2 else ""))
-            for field in FIELDS
-        ]
+        entries = [_entry(field, column_width - 1) for field in FIELDS]
         entries += [Line()] * (rows * columns - len(entries))
         lines = [
             self._first(
@@ -55,6 +52,13 @@ class EntryHelp(Canvas):
         if self.fault:
             return Line(Span(f" ! {wrapped(visible(self.fault), width - 4)[0]}", Ink.BAD, bold=True))
         return Line(dim(f" {advice}"))
+
+
+def _entry(field: Field, width: int) -> Line:
+    """An example and what it is about; some of the words that are allowed, where there is room."""
+    entry = Line(Span(field.example, Ink.ACCENT)).fit(_EXAMPLE_WIDTH) + Line(dim(field.help))
+    words = Line(faint(f" {' '.join(field.words[:_MOST_WORDS])} …")) if field.words else Line()
+    return entry + words if entry.width + words.width <= width else entry
 
 
 class EntryBar(Vertical):

@@ -116,7 +116,6 @@ class FleetPane(Pane):
         nothing = Line(faint("–"))
         if not summary.taken_at:
             return (Line(Span(glyph, ink)), name, Line(Span(word, ink)), *[nothing] * 8, _says(run))
-        step = f"{formatting.count(summary.step)}"
         of = f"/{formatting.short_count(summary.total_steps)}" if summary.total_steps > 0 else ""
         zero = Ink.WARN if summary.zero_advantage_share >= _HIGH_ZERO_ADVANTAGE else Ink.TEXT
         share = formatting.percent(summary.zero_advantage_share)
@@ -125,7 +124,7 @@ class FleetPane(Pane):
             Line(Span(glyph, ink)),
             name,
             Line(Span(word, ink)),
-            Line(step, dim(of)),
+            Line(formatting.count(summary.step), dim(of)),
             Line(formatting.rate(summary.groups_per_second)) if moves else nothing,
             Line(formatting.rate(summary.delivered_per_second)) if moves else nothing,
             Line(formatting.score(summary.mean_score)) if summary.scored else nothing,
@@ -145,8 +144,9 @@ class FleetPane(Pane):
     def _progress(self, run: FleetRun) -> Line:
         """The age of the last progress; of a run that ended, of its end."""
         summary = run.summary
-        if run.ended and summary.ended_at:
-            return Line(dim(formatting.age(self.atropos.wall_clock() - summary.ended_at)))
+        if run.ended:
+            end = summary.ended_at or summary.taken_at
+            return Line(dim(formatting.age(self.atropos.wall_clock() - end))) if end else Line(faint("–"))
         if not summary.last_progress_at:
             return Line(faint("–"))
         since = self._fleet.now(run) - summary.last_progress_at
@@ -197,6 +197,7 @@ def _state(run: FleetRun) -> tuple[str, Ink, str]:
 class FleetScreen(ListScreen):
     """Has no header of a run; the runs are asked while it is open only."""
 
+    NEEDS_RUN = False
     BINDINGS: ClassVar[list[BindingType]] = bindings(Scope.FLEET, Scope.LIST)
     SCOPES = (Scope.FLEET, Scope.LIST, Scope.EVERYWHERE)
     FOOTER = (

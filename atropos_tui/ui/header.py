@@ -6,8 +6,10 @@ from atropos_tui.ledger.outcomes import Outcome, RunState
 from atropos_tui.monitor.snapshot import LedgerSection, RunSection
 from atropos_tui.ui import formatting
 from atropos_tui.ui.ink import Ground, Ink, Line, Span, dim, faint, join_that_fit, spread, strong
+from atropos_tui.ui.keys import named
 from atropos_tui.ui.live_canvas import LiveCanvas
 from atropos_tui.ui.moment import AT_WORK, Contact, Moment
+from atropos_tui.ui.run_source import RestartableSource
 from atropos_tui.ui.text_safety import visible
 from atropos_tui.ui.widgets.bars import gauge
 
@@ -84,6 +86,8 @@ class Header(LiveCanvas):
             since = moment.since(run.last_progress_at)
             ink = Ink.WARN if since >= _STALE_SECONDS and run.state in AT_WORK else Ink.TEXT
             parts.append(Line(dim("progress "), Span(formatting.age(since), ink), dim(" ago")))
+        if run.loop_lag and not moment.ended:
+            parts.append(Line(dim("loop "), Span(formatting.duration(run.loop_lag), Ink.WARN), dim(" late")))
         parts.append(Line(dim("up "), formatting.age(moment.since(run.started_at))))
         return parts
 
@@ -97,6 +101,12 @@ class Header(LiveCanvas):
             parts.append(Line(strong(text, Ink.BAD if severe else Ink.WARN)))
         return Line(*(span for part in parts for span in (Span("  "), *part.spans)))
 
+    def _way_on(self) -> Line:
+        """How a crashed run goes on, where that can be done from here."""
+        if self._read_only or not isinstance(self.atropos.source, RestartableSource):
+            return Line()
+        return Line(strong(self.atropos.keys_of(named("run.restart"))), dim(" starts it again"))
+
     def _second(self, width: int, *, has_third: bool) -> Line:
         """What is most worth knowing: a fault, what everything waits for, an alert; else the flow."""
         moment = self.moment
@@ -106,7 +116,8 @@ class Header(LiveCanvas):
         if moment.contact is not Contact.CONNECTED:
             return contact_words(moment)
         if moment.ended:
-            return Line(Span(visible(snapshot.run.why_ended), Ink.BAD if alarmed(moment) else Ink.DIM))
+            why = Line(Span(visible(snapshot.run.why_ended), Ink.BAD if alarmed(moment) else Ink.DIM))
+            return spread(why, self._way_on(), width) if alarmed(moment) else why
         if snapshot.run.headline:
             says = Line(Span("▸ ", Ink.WARN), visible(snapshot.run.headline))
             return _with_age(says, self._for_how_long(snapshot.run), width)

@@ -9,8 +9,8 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.screen import ModalScreen
 
-from atropos_tui.ui.ink import Ink, Line, Span, dim, strong
-from atropos_tui.ui.keys import Scope, bindings, commands
+from atropos_tui.ui.ink import Ink, Line, Span, dim, faint, spread, strong
+from atropos_tui.ui.keys import Command, Scope, bindings, commands
 from atropos_tui.ui.widgets.canvas import Canvas
 from atropos_tui.ui.widgets.frame import FRAME_HEIGHT, FRAME_WIDTH, framed
 
@@ -43,7 +43,7 @@ class HelpScreen(ModalScreen[None]):
 
 
 class HelpPage(Canvas):
-    """One block for each scope; two columns of blocks where there is room."""
+    """One block for each scope, in two columns where there is room; at the right the ids by which a keymap names them."""
 
     def __init__(self, scopes: Sequence[Scope]) -> None:
         super().__init__(id="help")
@@ -65,22 +65,25 @@ class HelpPage(Canvas):
         return framed(shown, width, height, title=Line(strong("Keys")), numbers=more, focused=True)
 
     def _lines(self, width: int) -> list[Line]:
-        blocks = [self._block(scope) for scope in self._scopes]
-        if width < 120:
+        half = width if width < 120 else (width - 4) // 2
+        blocks = [self._block(scope, half) for scope in self._scopes]
+        if half == width:
             return [line for block in blocks for line in block]
-        half = (width - 4) // 2
         left, right = _balanced(blocks)
         rows = max(len(left), len(right))
         left += [Line()] * (rows - len(left))
         right += [Line()] * (rows - len(right))
         return [a.fit(half) + Line("    ") + b for a, b in zip(left, right, strict=True)]
 
-    def _block(self, scope: Scope) -> list[Line]:
-        lines = [Line(strong(scope.value, Ink.ACCENT))]
-        for command in commands([scope]):
-            keys = Line(Span(self.atropos.keys_of(command), bold=True)).fit(_KEYS_WIDTH)
-            lines.append(keys + Line(dim(command.help)))
-        return [*lines, Line()]
+    def _block(self, scope: Scope, width: int) -> list[Line]:
+        entries = [self._entry(command, width) for command in commands([scope])]
+        return [Line(strong(scope.value, Ink.ACCENT)), *entries, Line()]
+
+    def _entry(self, command: Command, width: int) -> Line:
+        keys = Line(Span(self.atropos.keys_of(command), bold=True)).fit(_KEYS_WIDTH)
+        line = keys + Line(dim(command.help))
+        command_id = Line(faint(command.id))
+        return spread(line, command_id, width) if line.width + command_id.width + 2 <= width else line
 
 
 def _balanced(blocks: Sequence[list[Line]]) -> tuple[list[Line], list[Line]]:

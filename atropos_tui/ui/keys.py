@@ -100,6 +100,7 @@ _TABLE: dict[Scope, tuple[tuple[str, str, str, str, str], ...]] = {
         ("run.resume", "r", "app.resume", "resume", "Start groups again."),
         ("run.step", "s", "app.step_group", "step", "While paused: start one group."),
         ("run.pause_now", "P", "app.pause_now", "pause now", "Put the groups in flight back and stop at once; asks."),
+        ("run.restart", "R", "app.restart", "restart", "Start a run that crashed again, where it was; asks."),
         ("run.evaluate", "E", "app.evaluate_now", "evaluate", "Evaluate now, whatever the step; asks."),
     ),
     Scope.EVERYWHERE: (

@@ -28,6 +28,7 @@ class RunScreen(Screen[None]):
     """Subclasses yield their own part between header and footer."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(Scope.TIME)
+    NEEDS_RUN: ClassVar[bool] = True
     SCOPES: ClassVar[Sequence[Scope]] = (Scope.EVERYWHERE,)
     FOOTER: ClassVar[Sequence[Hint]] = ()
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-normal"), (160, "-wide")]  # noqa: RUF012 (as Textual declares it)

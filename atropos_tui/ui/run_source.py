@@ -88,6 +88,15 @@ class RecordedSource(Protocol):
         ...
 
 
+@runtime_checkable
+class RestartableSource(Protocol):
+    """A source whose worker can be started again when it is gone."""
+
+    async def restart(self) -> None:
+        """Returns when the new worker is ready. Raises AtroposError when it does not come."""
+        ...
+
+
 class NoRun:
     """Stands where no run is open yet."""
 

@@ -100,7 +100,7 @@ class TrajectoriesScreen(TakingAwayScreen):
         if self.entry.is_open:
             self._close_entry()
             return True
-        if not self.rollout.has_focus:
+        if not self.rollout.has_focus and not self.has_class("-alone"):
             return False
         self.remove_class("-reading", "-alone")
         self.groups.focus()
@@ -110,7 +110,12 @@ class TrajectoriesScreen(TakingAwayScreen):
         self._read()
 
     def action_switch(self) -> None:
-        if not self.back():
+        if self.entry.is_open:
+            self._close_entry()
+        elif self.rollout.has_focus:
+            self.remove_class("-reading")
+            self.groups.focus()
+        else:
             self._read()
 
     def action_zoom(self) -> None:
@@ -250,13 +255,10 @@ class TrajectoriesScreen(TakingAwayScreen):
         self._load_first()
 
     def _close_entry(self) -> None:
+        """Back to where one was; after a filter, to the list that it changed."""
         self.entry.close()
-        self.pane_to_return_to.focus()
-
-    @property
-    def pane_to_return_to(self) -> Pane:
-        """Where one was when the entry opened; after a filter, the list that it changed."""
-        return self.rollout if self.has_class("-reading") and not self.entry.asks_for_filter else self.groups
+        was_reading = self.has_class("-reading") and not self.entry.asks_for_filter
+        (self.rollout if was_reading else self.groups).focus()
 
     def _read(self) -> None:
         self.add_class("-reading")

@@ -22,6 +22,7 @@ from atropos_tui.verbs.finding import RUN_HELP, alive_run
 from atropos_tui.verbs.interruption import run_interruptible
 from atropos_tui.verbs.printing import Printed, add_printing_flags, print_run
 from atropos_tui.verbs.screen_flags import ScreenOptions, add_screen_flags, screen_options
+from atropos_tui.verbs.starting import WorkerStarter
 
 _EPILOG = """\
 a run on another machine:
@@ -85,9 +86,15 @@ async def _source(named: str | None, token_file: Path | None) -> tuple[RunClient
     if token_file is not None:
         raise UsageError("--token-file is for a run on another machine", "give its URL, http://HOST:PORT")
     run = alive_run(named)
+    return _live(run.run_dir), run.worker.environment
+
+
+def _live(run_dir: Path) -> LiveRun:
     from atropos_tui.verbs.decoding import TokenizerOfRun
 
-    return LiveRun(run.run_dir, TokenizerOfRun(run.run_dir / RUN_FILE)), run.worker.environment
+    starter = WorkerStarter(run_dir)
+    tokenizer = TokenizerOfRun(run_dir / RUN_FILE)
+    return LiveRun(run_dir, tokenizer, starter.exit_status, start_again=starter.restart)
 
 
 def _is_socket(named: str) -> bool:

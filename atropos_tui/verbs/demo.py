@@ -11,14 +11,13 @@ from typing import Any, TypeAlias
 
 import orjson
 
-from atropos_tui.errors import UsageError
 from atropos_tui.ledger import Outcome
 from atropos_tui.ledger.outcomes import RunState
 from atropos_tui.monitor.client import RunClient
 from atropos_tui.monitor.snapshot import RunSnapshot
 from atropos_tui.verbs.interruption import run_interruptible
 from atropos_tui.verbs.plain import summary_line
-from atropos_tui.verbs.pocket_loop import TASKS, PocketLoop, pocket_loop
+from atropos_tui.verbs.pocket_loop import PocketLoop, PocketTask, pocket_loop
 
 SETTLE_SECONDS = 45.0
 TELL_SECONDS = 5.0
@@ -28,22 +27,12 @@ Clients: TypeAlias = Mapping[str, RunClient]
 Snapshots: TypeAlias = Mapping[str, RunSnapshot]
 
 
-def chosen_tasks(names: str) -> tuple[str, ...]:
-    """The tasks of a list with commas. Raises UsageError for one that is not there, or twice."""
-    tasks = tuple(name.strip() for name in names.split(","))
-    wrong = next((name for name in tasks if name not in TASKS or tasks.count(name) > 1), None)
-    if wrong is not None:
-        fault = f"--envs names {wrong} twice" if wrong in TASKS else f"--envs: there is no pocket task {wrong!r}"
-        raise UsageError(fault, f"choose from {', '.join(TASKS)}")
-    return tasks
-
-
-def run_demo(*, tasks: Sequence[str], headless: bool, seconds: float, as_json: bool, seed: int) -> int:
+def run_demo(*, tasks: Sequence[PocketTask], headless: bool, seconds: float, as_json: bool, seed: int) -> int:
     """Run the demo to its end; returns the exit status."""
     return run_interruptible(_headless(tasks, seconds, as_json, seed) if headless else _on_screen(tasks, seed))
 
 
-async def _on_screen(tasks: Sequence[str], seed: int) -> int:
+async def _on_screen(tasks: Sequence[PocketTask], seed: int) -> int:
     from atropos_tui.monitor.fleet import Fleet
     from atropos_tui.ui.quit import QuitChoice
     from atropos_tui.verbs.screen import show_run, show_source
@@ -57,9 +46,10 @@ async def _on_screen(tasks: Sequence[str], seed: int) -> int:
     return 0
 
 
-async def _headless(tasks: Sequence[str], seconds: float, as_json: bool, seed: int) -> int:
+async def _headless(tasks: Sequence[PocketTask], seconds: float, as_json: bool, seed: int) -> int:
     async with pocket_loop(seed, tasks) as loop, AsyncExitStack() as stack:
-        clients = {task: await stack.enter_async_context(RunClient(loop.socket_of(task))) for task in tasks}
+        sockets = {task.name: loop.socket_of(task.name) for task in tasks}
+        clients = {name: await stack.enter_async_context(RunClient(socket)) for name, socket in sockets.items()}
         await _watch(loop, clients, seconds, tell=not as_json)
         snapshots = await _settle(loop, clients)
         result = _result(snapshots, loop.trainer_status(), seconds)

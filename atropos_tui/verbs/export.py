@@ -9,6 +9,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -17,7 +18,9 @@ import orjson
 from atropos_tui.arguments import verb_parser
 from atropos_tui.errors import AtroposError, UsageError
 from atropos_tui.ledger.outcomes import Outcome
+from atropos_tui.monitor.group_query import ALL_GROUPS, parse_terms
 from atropos_tui.monitor.group_store import GroupFilter
+from atropos_tui.monitor.notes import Notes, notes_beside
 from atropos_tui.monitor.recorded.jsonl_file import JsonlFile
 from atropos_tui.monitor.recorded.scored_groups import write_group
 from atropos_tui.monitor.run_file.reader import RunFileReader
@@ -46,6 +49,9 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("run", metavar="RUN", help=RECORDING_HELP)
     parser.add_argument("--format", required=True, choices=FORMATS, help="see below")
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="a new file (default: standard output)")
+    parser.add_argument(
+        "--filter", default="", metavar="TERMS", help="only groups of a filter as on the screen: score<0 bookmarked"
+    )
     parser.add_argument("--outcome", choices=[str(outcome) for outcome in Outcome], help="only groups that ended so")
     parser.add_argument("--reason", default="", help="only groups that ended for this reason")
     parser.add_argument("--search", default="", metavar="WORDS", help="only groups whose messages have these words")
@@ -61,13 +67,17 @@ def main(argv: Sequence[str]) -> int:
         help="above the group's worst (sft, default 0) or the other of the pair (dpo, default 0.5)",
     )  # fmt: skip
     args = parser.parse_args(argv)
-    wanted = GroupFilter(
-        outcome=args.outcome or "", reason=args.reason, search=args.search, score_from=args.score_from,
-        score_to=args.score_to, step_from=args.step_from, step_to=args.step_to,
+    path = recording(args.run)
+    notes = Notes(notes_beside(path))
+    notes.read()
+    query = notes.resolved(parse_terms(args.filter), ALL_GROUPS.order)
+    wanted = replace(
+        GroupFilter.of(query, outcome=args.outcome or "", reason=args.reason, search=args.search),
+        score_from=args.score_from, score_to=args.score_to, step_from=args.step_from, step_to=args.step_to,
     )  # fmt: skip
     margin = _MARGIN.get(args.format, 0.0) if args.score_margin is None else args.score_margin
     choice = Choice(args.most_per_group, args.allow_negative_scores, margin)
-    export = _Export(recording(args.run), wanted, args.tokenizer)
+    export = _Export(path, wanted, args.tokenizer)
     written = export.write(args.format, choice, args.output)
     sys.stderr.write(f"{written} {'groups' if args.format in _OF_GROUPS else 'rows'}")
     sys.stderr.write(

@@ -7,28 +7,64 @@ import sys
 import tempfile
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import orjson
 
-from atropos_tui.errors import AtroposError
+from atropos_tui.errors import AtroposError, UsageError
 from atropos_tui.monitor.supervisor import ChildProcess, launch
 from atropos_tui.shipped import shipped_directory
 
 READY_SECONDS = 120.0
 RECORD_LIMIT = "1G"  # nothing of a demo is kept, but it may go on for days
 
-# The pocket tasks, and the letter at the end of the prompt by which one policy tells several of them apart.
-TASKS = {"reverse": "r", "sort": "s", "shift": "t"}
+# The shipped tasks, and the letter at the end of the prompt by which one policy tells several of them apart.
+_CUES = {"reverse": "r", "sort": "s", "shift": "t"}
+
+
+@dataclass(frozen=True, slots=True)
+class PocketTask:
+    """An environment that the pocket policy is to learn."""
+
+    name: str
+    file: Path
+
+    @property
+    def cue(self) -> str:
+        """Empty for an environment of the user's, whose prompts are its own."""
+        return _CUES[self.name] if self.file.parent == shipped_directory("envs") else ""
+
+
+def pocket_tasks(named: str) -> tuple[PocketTask, ...]:
+    """The tasks of a list with commas: names of shipped ones, or environment files. Raises UsageError."""
+    tasks: dict[str, PocketTask] = {}
+    for text in map(str.strip, named.split(",")):
+        task = _pocket_task(text)
+        if task.name in tasks:
+            raise UsageError(f"--envs names {task.name} twice", "name each task once")
+        tasks[task.name] = task
+    return tuple(tasks.values())
+
+
+def _pocket_task(text: str) -> PocketTask:
+    if text in _CUES:
+        return PocketTask(text, shipped_directory("envs") / f"{text}.py")
+    file = Path(text)
+    if file.suffix != ".py":
+        raise UsageError(f"--envs: there is no pocket task {text!r}", f"choose from {', '.join(_CUES)}, or name a file")
+    if not file.is_file():
+        raise UsageError(f"--envs: there is no file {text}", "`atropos-tui new NAME` writes an environment")
+    return PocketTask(file.stem, file.resolve())
 
 
 class PocketLoop:
     """Policy server, trajectory API and trainer, each on a free port of loopback, and a worker for each task."""
 
-    def __init__(self, directory: Path, seed: int, tasks: Sequence[str]) -> None:
+    def __init__(self, directory: Path, seed: int, tasks: Sequence[PocketTask]) -> None:
         self.directory = directory
-        self.tasks = tuple(tasks)
+        self._tasks = tuple(tasks)
         self._seed = seed
         self._children: dict[str, ChildProcess] = {}
 
@@ -41,30 +77,29 @@ class PocketLoop:
             "trainer", "atropos_tui.pocket.trainer", "--api", api, "--inference", policy, "--seed", str(self._seed),
             "--status-file", str(self._trainer_status_file), "--weights-dir", str(self.directory),
         )  # fmt: skip
-        for task in self.tasks:
+        for task in self._tasks:
             self._launch_worker(task, api, policy)
-        await asyncio.gather(*(self._ready(task) for task in self.tasks))
+        await asyncio.gather(*(self._ready(task.name) for task in self._tasks))
 
-    def _launch_worker(self, task: str, api: str, policy: str) -> None:
-        several = len(self.tasks) > 1
-        instruction = ["--env.instruction", "{text}" + TASKS[task]] if several else []
+    def _launch_worker(self, task: PocketTask, api: str, policy: str) -> None:
+        several = len(self._tasks) > 1
+        instruction = ["--env.instruction", "{text}" + task.cue] if several and task.cue else []
         self._launch(
-            task, "atropos_tui.worker", "--run-dir", str(self.directory / task),
-            "--run-id", f"demo-{task}" if several else "demo", "--record-limit", RECORD_LIMIT, "--",
-            str(shipped_directory("envs") / f"{task}.py"),
-            "--env.rollout_server_url", api, "--openai.base_url", f"{policy}/v1", *instruction,
+            task.name, "atropos_tui.worker", "--run-dir", str(self.directory / task.name),
+            "--run-id", f"demo-{task.name}" if several else "demo", "--record-limit", RECORD_LIMIT, "--",
+            str(task.file), "--env.rollout_server_url", api, "--openai.base_url", f"{policy}/v1", *instruction,
         )  # fmt: skip
 
     async def end(self) -> None:
         """End every process, the workers first so that they can say goodbye to the others."""
-        workers = [self._children.pop(task) for task in self.tasks if task in self._children]
+        workers = [self._children.pop(task.name) for task in self._tasks if task.name in self._children]
         for children in (workers, self._children.values()):
             await asyncio.gather(*(asyncio.to_thread(child.terminate) for child in children))
 
     @property
     def socket(self) -> str:
         """Where the control API of the first worker answers."""
-        return self.socket_of(self.tasks[0])
+        return self.socket_of(self._tasks[0].name)
 
     def socket_of(self, task: str) -> str:
         return str(self._children[task].ready["socket"])
@@ -100,10 +135,10 @@ class PocketLoop:
 
 
 @asynccontextmanager
-async def pocket_loop(seed: int, tasks: Sequence[str] = ("reverse",)) -> AsyncIterator[PocketLoop]:
-    """A running loop in a directory of its own; nothing of it is left behind."""
+async def pocket_loop(seed: int, tasks: Sequence[PocketTask] = ()) -> AsyncIterator[PocketLoop]:
+    """A running loop, without tasks that of `reverse`, in a directory of its own; nothing of it is left behind."""
     with tempfile.TemporaryDirectory(prefix="atropos-tui-demo-") as directory:
-        loop = PocketLoop(Path(directory), seed, tasks)
+        loop = PocketLoop(Path(directory), seed, tasks or pocket_tasks("reverse"))
         try:
             await loop.start()
             yield loop

@@ -76,7 +76,7 @@ def open_fleet_run(fleet: Fleet, run: FleetRun) -> RunSource:
     if run.run_dir is None:
         return RunClient(*fleet.address(run))
     path = run.run_dir / RUN_FILE
-    if run.presence is Presence.ENDED or not run.answers:
+    if run.presence in (Presence.ENDED, Presence.ELSEWHERE):
         from atropos_tui.monitor.recorded.recorded_run import RecordedRun  # loading it takes a while
 
         return RecordedRun(path, TokenizerOfRun(path), writer_is_alive(path))

@@ -19,15 +19,15 @@ from atropos_tui.monitor.client import RunClient
 from atropos_tui.monitor.discovery import new_run_dir, note_run_dir
 from atropos_tui.monitor.live_run import LiveRun, how_it_ended
 from atropos_tui.monitor.run_file.schema import RUN_FILE
-from atropos_tui.monitor.supervisor import ChildProcess, launch
+from atropos_tui.monitor.supervisor import ChildProcess
 from atropos_tui.verbs.interruption import run_interruptible
 from atropos_tui.verbs.plain import summary_line
 from atropos_tui.verbs.screen_flags import ScreenOptions
+from atropos_tui.verbs.starting import READY_SECONDS, Start, WorkerStarter
 
 if TYPE_CHECKING:
     from atropos_tui.ui.quit import Answer
 
-READY_SECONDS = 180.0
 STOP_SECONDS = 60.0
 TELL_SECONDS = 5.0
 
@@ -48,13 +48,17 @@ def serve_environment(
     """
     path = Path(environment.rsplit(":", 1)[0] if ":" in environment else environment)
     directory = run_dir or new_run_dir(path.stem)
-    directory.mkdir(parents=True, exist_ok=True)
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     with contextlib.suppress(OSError):  # then `ls` wants its path
         note_run_dir(directory)
-    worker = _launch_worker(directory, environment, flags, worker_options, detached=not headless)
+    start = Start.here(environment, flags, worker_options)
+    starter = WorkerStarter(directory, start, detached=not headless)
+    worker = starter.launch()
     if detach:
         return run_interruptible(_start(worker, directory))
-    return run_interruptible(_serve(worker, directory, environment, headless, screen))
+    if headless:
+        return run_interruptible(_serve_headless(worker))
+    return run_interruptible(_serve(worker, starter, directory, environment, screen))
 
 
 def print_environment_help(environment: str) -> int:
@@ -78,16 +82,24 @@ async def _start(worker: ChildProcess, directory: Path) -> int:
     return 0
 
 
-async def _serve(
-    worker: ChildProcess, directory: Path, environment: str, headless: bool, screen: ScreenOptions | None
-) -> int:
-    left_running = False
+async def _serve_headless(worker: ChildProcess) -> int:
     try:
         ready = await asyncio.to_thread(worker.wait_ready, READY_SECONDS)
-        if headless:
-            return await _tell(worker, str(ready["socket"]))
-        left_running = await _show(worker, directory, environment, screen) != "stop"
+        return await _tell(worker, str(ready["socket"]))
     finally:
+        await asyncio.shield(asyncio.to_thread(worker.terminate, STOP_SECONDS))
+
+
+async def _serve(
+    worker: ChildProcess, starter: WorkerStarter, directory: Path, environment: str, screen: ScreenOptions | None
+) -> int:
+    """With the screen, where the worker may be started again: the newest one is what becomes of the run."""
+    left_running = False
+    try:
+        await asyncio.to_thread(worker.wait_ready, READY_SECONDS)
+        left_running = await _show(starter, directory, environment, screen) != "stop"
+    finally:
+        worker = starter.worker or worker
         if not left_running:
             await asyncio.shield(asyncio.to_thread(worker.terminate, STOP_SECONDS))
     if (status := worker.poll()) is not None and left_running:
@@ -98,22 +110,15 @@ async def _serve(
 
 
 async def _show(
-    worker: ChildProcess, directory: Path, environment: str, options: ScreenOptions | None
+    starter: WorkerStarter, directory: Path, environment: str, options: ScreenOptions | None
 ) -> Answer | None:
     from atropos_tui.ui.quit import DETACH, STOP
     from atropos_tui.verbs.decoding import TokenizerOfRun
     from atropos_tui.verbs.screen import show_source
 
-    run = LiveRun(directory, TokenizerOfRun(directory / RUN_FILE), worker.poll)
+    tokenizer = TokenizerOfRun(directory / RUN_FILE)
+    run = LiveRun(directory, tokenizer, starter.exit_status, start_again=starter.restart)
     return await show_source(run, title=environment, on_quit=(DETACH, STOP), options=options)
-
-
-def _launch_worker(
-    directory: Path, environment: str, flags: Sequence[str], options: Sequence[str], detached: bool
-) -> ChildProcess:
-    command = [sys.executable, "-m", "atropos_tui.worker"]
-    arguments = ["--run-dir", str(directory), *options, "--", environment, *flags]
-    return launch(command, arguments, log_path=directory / "worker.log", detached=detached)
 
 
 async def _tell(worker: ChildProcess, socket: str) -> int:

@@ -60,4 +60,5 @@ def _in_words(record: RecordSection) -> str:
         "contents came too fast": record.missed_contents,
     }
     told = [f"{what}: {groups} groups" for what, groups in missing.items() if groups]
+    told += [f"stopped: {record.stopped}"] if record.stopped else []
     return ", ".join([f"{record.size / 1e6:,.0f}{limit} MB in {record.path}", *told])

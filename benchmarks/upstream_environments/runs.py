@@ -29,7 +29,7 @@ BATCHES = 5
 
 @dataclass
 class Outcome:
-    """What became of a run. `status` is its exit status, None when it was ended here; `last_line` ends its log."""
+    """What became of a run. `status` is its exit status, None when it was ended here; `last_line` is from its log."""
 
     file: str
     side: str
@@ -84,7 +84,9 @@ class Runner:
         for written in sorted(directory.glob("groups*.jsonl")):
             outcome.groups += map(json.loads, written.read_text().splitlines())
         for written in sorted(directory.glob("evals/metrics*.json")):
-            outcome.metrics = json.loads(written.read_text())["results"]["all"]
+            told = json.loads(written.read_text())
+            # Some evaluations write a file of a form of their own.
+            outcome.metrics = told["results"]["all"] if "results" in told else told
         outcome.save(directory)
         return outcome
 
@@ -138,8 +140,15 @@ class Runner:
             yield process
         outcome.seconds = round(time.monotonic() - started, 1)
         outcome.calls = self.inference.take_calls()
-        lines = (directory / "log.txt").read_text(errors="replace").split("\n")
-        outcome.last_line = next((line.strip() for line in reversed(lines) if line.strip()), "")[:300]
+        log = (directory / "log.txt").read_text(errors="replace")
+        outcome.last_line = last_words(log, ended_here=outcome.status is None)
+
+
+def last_words(log: str, *, ended_here: bool) -> str:
+    """The last line of a log; of a run that was ended here, the last that names an error, if one does."""
+    lines = [line.strip() for line in log.split("\n") if line.strip()]
+    errors = [line for line in lines if "Error" in line] if ended_here else []
+    return next(reversed(errors or lines), "")[:300]
 
 
 @contextmanager

@@ -45,5 +45,6 @@ class Side:
             "PYTHONHASHSEED": "0",
             "WANDB_MODE": "disabled",
             "HF_HUB_OFFLINE": "1",
+            "TRANSFORMERS_NO_ADVISORY_WARNINGS": "1",
             "OPENAI_API_KEY": "x",
         }

@@ -92,4 +92,7 @@ def _compared(comparison: Comparison | None) -> str:
 
 def _metrics_compared(file: str, results: Results) -> str:
     ours, upstream = results.outcome(file, Setup.OURS), results.outcome(file, Setup.UPSTREAM)
-    return metrics_in_words(ours.metrics, upstream.metrics) if ours and upstream else ""
+    # Metrics of an evaluation that asked no model say nothing.
+    if ours is None or upstream is None or not (ours.ran and upstream.ran):
+        return ""
+    return metrics_in_words(ours.metrics, upstream.metrics)

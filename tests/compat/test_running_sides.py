@@ -17,7 +17,7 @@ from benchmarks.upstream_environments.fake_server import serving
 from benchmarks.upstream_environments.recording_api import Recording, recording_app
 from benchmarks.upstream_environments.replies import prompt_of, reply
 from benchmarks.upstream_environments.results import Results, Setup
-from benchmarks.upstream_environments.runs import Outcome
+from benchmarks.upstream_environments.runs import Outcome, last_words
 from benchmarks.upstream_environments.stand_ins.stand_in_rows import COLUMNS, ROWS, rows_of
 from benchmarks.upstream_environments.subjects import environment_files, is_evaluation, own_flags
 from benchmarks.upstream_environments.table import figures, table
@@ -99,6 +99,14 @@ def test_the_proxy_passes_everything_on_and_keeps_the_groups():
     assert recording.registrations() == [{"desired_name": "x"}]
     assert recording.groups() == [{"tokens": [[1]]}, {"tokens": [[2]]}, {"tokens": [[3]]}]
     assert recording.refusals() == 1
+
+
+def test_the_last_words_of_a_run_that_was_ended_name_its_error():
+    log = "a\nValueError: b\nstopped\n\n"
+    assert last_words(log, ended_here=False) == "stopped"
+    assert last_words(log, ended_here=True) == "ValueError: b"
+    assert last_words("a\n", ended_here=True) == "a"
+    assert last_words("", ended_here=True) == ""
 
 
 def test_the_table_tells_what_there_is_a_result_for(tmp_path: Path):

@@ -18,12 +18,12 @@ COLUMNS, ROWS = 120, 40
 class Terminal:
     """A pseudo terminal with the application in it, read as a person would: as a screen of characters."""
 
-    def __init__(self, processes: MarkedProcesses) -> None:
+    def __init__(self, processes: MarkedProcesses, *flags: str) -> None:
         self._screen = pyte.Screen(COLUMNS, ROWS)
         self._stream = pyte.ByteStream(self._screen)
         self.child = pexpect.spawn(
-            sys.executable, ["-m", "atropos_tui", "demo"], dimensions=(ROWS, COLUMNS), env=processes.environment,
-            timeout=60,
+            sys.executable, ["-m", "atropos_tui", "demo", *flags], dimensions=(ROWS, COLUMNS), timeout=60,
+            env=processes.environment,
         )  # fmt: skip
 
     def shows(self, text: str) -> bool:
@@ -75,6 +75,23 @@ def test_keys_pause_resume_open_a_group_and_quit(terminal: Terminal, processes: 
     terminal.press("s")
     terminal.child.expect(pexpect.EOF)
     wait_until(lambda: not processes.alive())
+
+
+def test_several_tasks_begin_with_the_list_of_their_runs(processes: MarkedProcesses) -> None:
+    terminal = Terminal(processes, "--envs", "reverse,sort")
+    try:
+        wait_for_screen(terminal, "Fleet", "reverse", "sort", "2 alive")
+        terminal.press("\r")
+        wait_for_screen(terminal, "Scores", "running")
+        terminal.press("\x1b")
+        wait_for_screen(terminal, "Fleet")
+        terminal.press("q")
+        wait_for_screen(terminal, "Leave demo?")
+        terminal.press("s")
+        terminal.child.expect(pexpect.EOF)
+        wait_until(lambda: not processes.alive())
+    finally:
+        terminal.child.close(force=True)
 
 
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])

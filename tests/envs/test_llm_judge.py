@@ -15,7 +15,7 @@ from tests.runtime.serving_parts import FakeTrajectoryApi
 
 llm_judge = environment_module("llm_judge")
 MakeEnv = Callable[..., Any]
-CRITERIA = list(llm_judge.RUBRIC)
+CRITERIA = ["accuracy", "clarity", "brevity"]
 
 
 def policy() -> Replies:
@@ -87,6 +87,23 @@ async def test_twenty_groups_are_ranked_by_an_honest_judge(
         assert len(judged) == 6
         assert {message["name"] for message in judged} == {"judge"}
         assert judged[0]["content"].startswith("this reply as B, reply 1:\nBoth are short.")
+
+
+async def test_a_rubric_of_ones_own_makes_the_parts(make_env: MakeEnv, api: FakeTrajectoryApi, tokenizer: Any) -> None:
+    asked: list[str] = []
+
+    def judge(prompt: str) -> str:
+        asked.append(prompt)
+        return "wit: TIE\ncandour: " + honest(prompt)[-1]
+
+    rubric = ["wit: it makes one smile", "candour: it says what it does not know"]
+    served = await served_with(make_env, api, tokenizer, judge, groups=2, group_size=2, rubric=rubric)
+    assert "- wit: it makes one smile\n- candour: it says what it does not know\n" in asked[0]
+    for content in served.delivered():
+        assert [dict(rollout.parts) for rollout in content.rollouts] == [
+            {"wit": 0.25, "candour": 0.0},
+            {"wit": 0.25, "candour": 0.5},
+        ]
 
 
 async def test_a_judge_that_favours_a_place_tells_nothing(

@@ -45,7 +45,7 @@ def test_a_number_may_have_commas() -> None:
 
 
 def test_each_template_asks_for_what_it_computes() -> None:
-    assert [solve(2, 3, 4) for _, solve in regex_extract.TEMPLATES] == [14, 2, 24, 9]
+    assert [solve(2, 3, 4) for _, solve in regex_extract.TEMPLATES] == [14, 10, 24, 9]
     problem = regex_extract.make_problem(random.Random(0), 20)
     assert problem == regex_extract.make_problem(random.Random(0), 20)
     assert "{" not in problem["question"]
@@ -80,7 +80,7 @@ async def test_twenty_groups_of_a_model_that_half_knows_the_format(
         assert content.rollouts[0].messages[-1]["role"] == "assistant"
     assert len(served.sent) == 16
     for group in served.sent:
-        assert "score_parts" not in group
+        assert not {"score_parts", "finish_reasons"} & set(group)
         for tokens, mask, logprobs in zip(group["tokens"], group["masks"], group["inference_logprobs"], strict=True):
             trained = [token for token in mask if token != -100]
             assert tokens[-len(trained) :] == trained
@@ -92,7 +92,7 @@ async def test_an_evaluation_is_the_same_problems_each_time(make_env: MakeEnv, t
 
     def replies(prompt: str, n: int) -> list[str]:
         asked.append(prompt)
-        return ["\\boxed{7}"] * n
+        return ["\\boxed{-7}"] * n
 
     async with ScriptedModel(tokenizer, replies) as model:
         env = make_env(regex_extract.RegexExtractEnv, model.url, eval_problems=5)
@@ -101,4 +101,4 @@ async def test_an_evaluation_is_the_same_problems_each_time(make_env: MakeEnv, t
         assert first == await env.evaluate()
         await env.server.close()
     assert sorted(asked[:5]) == sorted(asked[5:])
-    assert first["eval/format"] == pytest.approx(0.2)
+    assert first == pytest.approx({"eval/correct": 0.0, "eval/score": 0.2})

@@ -260,13 +260,31 @@ async def test_a_tree_keeps_all_sequences_each_trainable_in_its_own_step() -> No
     assert len(state["sequences"]) == 3
 
 
-async def test_a_generation_that_was_aborted_is_flagged_and_counts_as_cut_off() -> None:
+REASON_TELLING: list[Dialect] = ["vllm", "stock_vllm", "scale_out_vllm", "sglang"]
+
+
+@pytest.mark.parametrize("dialect", REASON_TELLING)
+async def test_a_generation_that_a_weight_update_aborted_is_flagged_and_counts_as_cut_off(dialect: Dialect) -> None:
     tokenizer = small_tokenizer()
-    async with tracking(tokenizer, samples=[said(tokenizer, "he", ended=False, reason="abort")]) as (_, managed):
+    cut_off = said(tokenizer, "he", ended=False, reason="abort")
+    async with tracking(tokenizer, samples=[cut_off], dialect=dialect) as (fake, managed):
+        fake.faults.append(status(503, "Server is paused", {"retry-after": "0.05"}))
         answer = await managed.chat_completion(messages=HELLO)
         completion = await managed.completion(prompt="x")
         assert managed.current_nodes[0].metadata == {"finish_reason": "abort", "partial": True}
+        assert trained(managed.current_nodes[0]) == cut_off.tokens
     assert answer.choices[0].finish_reason == completion.choices[0].finish_reason == "length"
+
+
+async def test_of_a_generation_under_two_versions_of_the_weights_the_older_is_kept() -> None:
+    tokenizer = small_tokenizer()
+    spans = [{"version": "12", "start": 0, "end": 1}, {"version": "13", "start": 1, "end": 3}]
+    async with tracking(tokenizer, samples=[said(tokenizer, "he")], dialect="scale_out_vllm", weight_version=spans) as (
+        _,
+        managed,
+    ):
+        await managed.chat_completion(messages=HELLO)
+        assert managed.current_nodes[0].metadata == {"finish_reason": "stop", "weight_version": 12}
 
 
 async def test_the_weight_version_is_kept_with_the_sequence() -> None:

@@ -91,9 +91,12 @@ async def test_errors_are_in_openais_form() -> None:
         empty = await http.post(f"/{uuid}/v1/chat/completions", json={"messages": []})
         unknown = await http.post("/nobody/v1/chat/completions", json={"messages": HELLO})
         elsewhere = await http.post("/sessions/create", json={"base_url": "http://elsewhere/v1"})
-    assert [reply.status_code for reply in (failed, empty, unknown, elsewhere)] == [500, 400, 404, 404]
+        no_parser = await http.post("/sessions/create", json={"tool_parser": "klingon"})
+    replies = (failed, empty, unknown, elsewhere, no_parser)
+    assert [reply.status_code for reply in replies] == [500, 400, 404, 404, 400]
     assert "too long" in failed.json()["error"]["message"]
-    for reply in (failed, empty, unknown, elsewhere):
+    assert "choose one of: hermes" in no_parser.json()["error"]["message"]
+    for reply in replies:
         assert set(reply.json()["error"]) == {"message", "type", "code"}
 
 

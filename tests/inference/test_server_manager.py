@@ -25,7 +25,7 @@ from atropos_tui.inference import (
     TrlVllmServer,
     VLLMServer,
 )
-from atropos_tui.ledger import EventStream, current_group
+from atropos_tui.ledger import EventStream, current_group, current_rollout
 from atropos_tui.ledger.events import CallFinished, CallStarted
 from tests.inference.fake_inference_server import FakeServer, status
 from tests.inference.managing import HELLO, Collecting, managing, until
@@ -209,6 +209,7 @@ async def test_every_request_is_published_with_its_group_and_what_came_of_it() -
 
         async def rollout(group: int | None, **arguments: Any) -> None:
             current_group.set(group)
+            current_rollout.set(None if group is None else group - 7)
             await servers.tokens_and_logprobs_completion(input_ids=[1, 2, 3], **arguments)
 
         await asyncio.create_task(rollout(7, n=2))
@@ -224,7 +225,7 @@ async def test_every_request_is_published_with_its_group_and_what_came_of_it() -
     assert [(e.call_id, e.group_id, e.split, e.n, e.server) for e in started] == [
         (1, 7, "train", 2, 0), (2, None, "eval", 1, 0), (3, 8, "train", 1, 0),
     ]  # fmt: skip
-    assert [(e.call_id, e.group_id) for e in finished] == [(1, 7), (2, None), (3, 8)]
+    assert [(e.call_id, e.group_id, e.rollout) for e in finished] == [(1, 7, 0), (2, None, None), (3, 8, 1)]
     good, refused, stopped = finished
     assert (good.prompt_tokens, good.completion_tokens, good.finish_reasons, good.weight_version, good.error) == (
         3, 4, ("stop", "stop"), 3, "",

@@ -121,12 +121,15 @@ class TestThresholds:
 
     def test_looks_of_tokens_name_a_group_that_shows_it(self) -> None:
         looks = TokenLooks(
-            rollouts=40, repetitive=8, repetitive_group=71, end_token=7, doubled_end=3, doubled_end_group=66
-        )
+            rollouts=40, repetitive=8, repetitive_group=71, end_token=7, doubled_end=3, doubled_end_group=66,
+            garbled=5, garbled_group=68,
+        )  # fmt: skip
         alerts = found(replace(QUIET, scores=ScoresSection(looks=looks)))
         assert alerts["repetition"].group_id == 71
         assert "8 of the last 40 rollouts looked at" in alerts["repetition"].text
         assert alerts["doubled_end"].group_id == 66
+        assert alerts["garbled"].group_id == 68
+        assert "5 of the last 40 rollouts looked at are noise" in alerts["garbled"].text
         assert "end-of-turn token (7) stands twice in a row" in alerts["doubled_end"].text
         few = replace(QUIET, scores=ScoresSection(looks=replace(looks, rollouts=10)))
         assert found(few) == {}

@@ -19,6 +19,7 @@ from atropos_tui.errors import AtroposError, UsageError
 from atropos_tui.ledger import EventStream, GroupContent, Rollout
 from atropos_tui.ledger.events import (
     BacklogChanged,
+    CallFinished,
     GroupDelivered,
     GroupEnqueued,
     GroupFailed,
@@ -31,6 +32,7 @@ from atropos_tui.ledger.events import (
 )
 from atropos_tui.ledger.outcomes import DeliveredAs, FailReason, Outcome
 from atropos_tui.monitor.client import RefusedError, RunClient, UnreachableError
+from atropos_tui.monitor.group_query import GroupQuery
 from atropos_tui.monitor.group_store import MemoryGroupStore
 from atropos_tui.monitor.monitor_thread import MonitorThread
 from atropos_tui.monitor.run_view import RunView
@@ -219,6 +221,35 @@ async def test_groups_are_paged_filtered_and_opened(run: WatchedRun, client: Run
     assert detail.row.scores == (0.0, 1.0)
     failed = await client.group(8)
     assert (failed.error, failed.traceback) == ("it broke", "Traceback …")
+
+
+async def test_groups_are_asked_for_in_the_filter_language_and_in_an_order(run: WatchedRun, client: RunClient) -> None:
+    for group_id in (1, 2):
+        run.delivered_group(group_id)
+    run.failed_group(3)
+    page = await client.groups(limit=1, query=GroupQuery("group<=3", "outcome"))
+    assert ([row.group_id for row in page.rows], page.total) == ([2], 3)
+    page = await client.groups(older_than=page.older_than, query=GroupQuery("group<=3", "outcome"))
+    assert [row.group_id for row in page.rows] == [1, 3]
+    page = await client.groups(query=GroupQuery('"it broke"', but=(1,)))
+    assert [row.group_id for row in page.rows] == [3]
+    assert (await client.groups(query=GroupQuery(only=()))).total == 0
+    with pytest.raises(RefusedError, match="no field 'scroe'; the fields are score"):
+        await client.groups(query=GroupQuery("scroe<1"))
+
+
+async def test_a_group_tells_the_requests_that_were_made_for_it(run: WatchedRun, client: RunClient) -> None:
+    run.stream.publish(GroupStarted, group_id=1, item="item", rollouts=2, step=0)
+    run.stream.publish(
+        CallFinished, call_id=1, group_id=1, server=2, split="train", n=2, latency=0.5, prompt_tokens=3,
+        completion_tokens=9, finish_reasons=("stop", "length"), weight_version=4,
+    )  # fmt: skip
+    run.stream.publish(GroupFailed, group_id=1, reason=FailReason.ENV_ERROR, error="it broke")
+    detail = await client.group(1)
+    (call,) = detail.calls
+    assert (call.server, call.latency, call.completion_tokens, call.weight_version) == (2, 0.5, 9, 4)
+    assert detail.row.finishes == ("length", "stop")
+    assert (await client.groups(query=GroupQuery("finish:length"))).total == 1
 
 
 async def test_a_group_that_is_not_there_is_refused_with_404(client: RunClient) -> None:

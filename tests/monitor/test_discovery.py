@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import stat
@@ -14,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from atropos_tui.monitor import discovery
 from atropos_tui.monitor.discovery import WorkerFile, find_run, list_runs, new_run_dir, run_root, write_worker_file
 from atropos_tui.monitor.unix_socket import answers, bind_unix, remove_socket, socket_path_for
 
@@ -78,6 +80,24 @@ def test_the_worker_file_is_for_the_owner_only(tmp_path: Path) -> None:
     write_worker_file(tmp_path, worker(tmp_path))
     assert stat.S_IMODE((tmp_path / "worker.json").stat().st_mode) == 0o600
     assert [path.name for path in tmp_path.iterdir()] == ["worker.json"]
+
+
+def test_on_a_full_disk_the_end_of_a_run_is_written_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_worker_file(tmp_path, worker(tmp_path, why="x" * 300))
+
+    def full(*arguments: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(discovery, "_write_new", full)
+    ended = worker(tmp_path, ended_at=5.0, end_state="finished", why="done")
+    write_worker_file(tmp_path, ended)
+    found = find_run(tmp_path)
+    assert found is not None
+    assert found.worker == ended
+    with pytest.raises(OSError, match="No space"):
+        write_worker_file(tmp_path / "new", ended)
 
 
 def test_each_run_gets_a_directory_of_its_own_for_the_owner_only(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from typing import Any
 
 import httpx
 import pytest
+import yaml
 
 from atropos_tui.errors import UsageError
 from atropos_tui.ledger.outcomes import Outcome, RunState
@@ -333,6 +334,9 @@ async def test_the_configuration_of_a_run_tells_where_its_values_are_from_and_ke
         assert {row.name: (row.value, row.source) for row in await recorded.config()} == rows
     finally:
         await recorded.close()
+    merged = (workers.run_dir / "config.yaml").read_text()
+    assert yaml.safe_load(merged)["env"]["total_steps"] == 7
+    assert "sesame" not in merged
     assert b"sesame" not in (workers.run_dir / "run.db").read_bytes()
     assert running.run.environment == "Counting"
 
@@ -467,6 +471,8 @@ async def test_a_killed_worker_is_stale_and_another_goes_on_in_its_directory(wor
     again = await until(another, lambda snapshot: delivered(snapshot) > 0, "a group")
     assert again.run.run_id == "run"
     assert again.ledger.balanced
+    numbers = [row.group_id for row in (await another.groups(limit=200)).rows]
+    assert len(numbers) == len(set(numbers))
 
 
 async def test_what_the_environment_logs_is_in_the_log_and_on_the_screen(workers: Workers, connect: Any) -> None:

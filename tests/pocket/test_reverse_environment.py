@@ -46,7 +46,7 @@ def make_env(policy_url: str) -> MakeEnv:
     ],
 )
 def test_the_score_is_the_share_of_right_letters_and_half_of_it_for_too_few(reply: str, score: float) -> None:
-    assert reverse.score("dcba", reply) == pytest.approx(score)
+    assert sum(reverse.score_parts("dcba", reply).values()) == pytest.approx(score)
 
 
 async def test_each_level_is_longer_or_has_more_letters(make_env: MakeEnv) -> None:
@@ -84,10 +84,9 @@ async def test_a_group_has_what_a_trainer_needs(make_env: MakeEnv) -> None:
     item = await env.get_next_item()
     group, backlog = await env.collect_trajectories(item)
     assert backlog == []
-    assert {len(group[name]) for name in ("tokens", "masks", "scores", "inference_logprobs", "messages")} == {6}
-    for tokens, masks, logprobs, (asked, said), score in zip(
-        group["tokens"], group["masks"], group["inference_logprobs"], group["messages"], group["scores"], strict=True
-    ):
+    assert len(group["tokens"]) == 6
+    names = ("tokens", "masks", "inference_logprobs", "messages", "scores", "score_parts")
+    for tokens, masks, logprobs, (asked, said), score, parts in zip(*(group[name] for name in names), strict=True):
         prompt = len(item["text"]) + 1
         assert env.tokenizer.decode(tokens[:prompt]) == f"{item['text']}>"
         assert masks == [-100] * prompt + tokens[prompt:]
@@ -95,7 +94,8 @@ async def test_a_group_has_what_a_trainer_needs(make_env: MakeEnv) -> None:
         assert all(logprob < 0 for logprob in logprobs[prompt:])
         assert asked == {"role": "user", "content": item["text"]}
         assert said["content"] == env.tokenizer.decode(tokens[prompt:], skip_special_tokens=True)
-        assert score == reverse.score(item["text"][::-1], said["content"])
+        assert score == sum(parts.values())
+        assert parts == reverse.score_parts(item["text"][::-1], said["content"])
 
 
 async def test_a_model_that_reads_english_gets_an_instruction(make_env: MakeEnv) -> None:

@@ -138,6 +138,17 @@ def test_a_null_is_as_good_as_a_field_left_out(http: httpx.Client, field: str) -
     assert len(post(http, "/v1/completions", prompt="abc>", **{field: None})["choices"]) == 1
 
 
+def test_with_a_context_prompts_out_of_reach_are_answered_too(start: Start) -> None:
+    url = str(start("atropos_tui.pocket.server", "--port", "0", "--context", "300").ready["url"])
+    with httpx.Client(base_url=url, timeout=10.0, trust_env=False) as client:
+        answer = post(client, "/generate", prompt="Solve this. " * 20, n=2, max_tokens=60, logprobs=0)
+        assert all(0 < len(tokens) <= 60 for tokens in answer["token_ids"])
+        assert post(client, "/v1/completions", prompt="abc>", max_tokens=200)["usage"]["prompt_tokens"] == 4
+        assert client.get("/v1/models").json()["data"][0]["max_model_len"] == 300
+        refused = client.post("/generate", json={"prompt": "a" * 250, "max_tokens": 51})
+        assert "leaves room for 50 more" in refused.json()["error"]["message"]
+
+
 @pytest.mark.parametrize(
     ("path", "body", "status", "param", "words"),
     [

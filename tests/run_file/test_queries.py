@@ -103,7 +103,7 @@ def test_the_requests_of_a_group_come_from_the_events(tmp_path: Path) -> None:
         )
 
     first, second = run.started(), run.started()
-    call(first, 1, prompt_tokens=3, completion_tokens=4, finish_reasons=("length",), weight_version=2)
+    call(first, 1, prompt_tokens=3, completion_tokens=4, finish_reasons=("length",), weight_version=2, rollout=1)
     call(second, 2)
     call(first, 3, error="ReadTimeout", error_kind="timeout")
     for number in range(MAX_CALLS + 6):
@@ -111,7 +111,7 @@ def test_the_requests_of_a_group_come_from_the_events(tmp_path: Path) -> None:
     for group_id in (first, second):
         run.end(group_id, rollouts(0.5))
     run.write()
-    in_memory = {number: run.view._store.find(number) for number in (first, second)}  # noqa: SLF001
+    in_memory = {number: run.view._store.find(number) for number in (first, second)}
     run.close()
     with_reader = RunFileReader(run.path)
     for number, kept in in_memory.items():
@@ -124,6 +124,7 @@ def test_the_requests_of_a_group_come_from_the_events(tmp_path: Path) -> None:
     assert [(c.prompt_tokens, c.finish_reasons, c.weight_version, c.error) for c in detail.calls] == [
         (3, ("length",), 2, ""), (0, (), None, "ReadTimeout"),
     ]  # fmt: skip
+    assert [call.rollout for call in detail.calls] == [1, None]
     assert detail.row.finishes == ("length", "stop")
     assert with_reader.find(second).ended.earlier_calls == 7  # type: ignore[union-attr]
     with_reader.close()

@@ -124,7 +124,8 @@ async def test_by_minute_groups_are_those_that_had_ended(four_minutes: Path) -> 
             assert snapshot.taken_at == seen.run.timeline.position
         snapshot = await seen.moved(Stride.MINUTE, -1)
         assert seen.run.timeline.at == seen.run.timeline.begin
-        assert delivered(snapshot) == 0
+        assert (delivered(snapshot), snapshot.run.environment, snapshot.run.pid) == (0, "Env", 7)
+        assert snapshot.run.started_at == pytest.approx(BEGIN, abs=1)
         seen.run.seek(None)
         assert delivered(await seen.exact()) == 4
 

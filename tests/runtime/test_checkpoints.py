@@ -155,6 +155,21 @@ def test_a_cursor_may_be_an_index_a_generator_a_dataset_or_any_plain_value(
     assert next(second.rows) == 1
 
 
+def test_a_dataset_that_cannot_tell_its_state_keeps_nothing_else_out(
+    make_env: MakeEnv, tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    class Broken(Stateful):
+        def state_dict(self) -> dict[str, Any]:
+            raise RuntimeError("workers are running")
+
+    env = make_env(WithCursors)
+    env.checkpoint_dir, env.train_index, env.loader = str(tmp_path), 12, Broken()
+    env.save_checkpoint(3)
+    assert "leaves out WithCursors.loader: RuntimeError: workers are running" in caplog.text
+    (path,) = tmp_path.rglob("step-3.json")
+    assert json.loads(path.read_text())["_place"]["cursor"]["train_index"] == 12
+
+
 def test_what_only_has_the_name_of_a_cursor_is_left_alone(make_env: MakeEnv, tmp_path: Path):
     first, second = make_env(), make_env()
     first.index, first.current_index = {"a": 1}, 6  # type: ignore[attr-defined]

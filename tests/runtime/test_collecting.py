@@ -8,12 +8,27 @@ from typing import Any
 import pytest
 
 from atropos_tui.errors import ContractError
+from atropos_tui.ledger import current_rollout
 from atropos_tui.runtime.collecting import collect_group, merge
 from tests.runtime.serving_parts import until
 
 
 def rollout(score: float, **more: Any) -> dict[str, Any]:
     return {"tokens": [1, 2], "masks": [-100, 2], "scores": score, **more}
+
+
+async def test_each_rollout_knows_its_place_in_the_group_also_when_it_is_tried_again():
+    places: list[int | None] = []
+
+    async def second_is_none_at_first(item: Any) -> Any:
+        await asyncio.sleep(0)
+        places.append(current_rollout.get())
+        return (None if places.count(1) == 1 and places[-1] == 1 else rollout(1.0)), []
+
+    group, _ = await collect_group(second_is_none_at_first, "item", 3)
+    assert group is not None
+    assert places == [0, 1, 2, 1]
+    assert current_rollout.get() is None
 
 
 async def test_every_field_of_a_rollout_is_passed_on():

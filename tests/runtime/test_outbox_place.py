@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import sqlite3
+import stat
 import subprocess
 import sys
 from collections.abc import Callable
@@ -100,12 +101,16 @@ async def test_a_killed_process_loses_no_finished_group_and_its_successor_sends_
     with Served(tmp_path, tokenizer_dir, api, 100) as served:
         await until(lambda: api.refused_groups >= 3)
         served.kill()
+    (config,) = (root / "outboxes").glob("*.config.yaml")
+    assert "group_size: 2" in config.read_text()
     left = waiting_in(root)
     assert left >= 1
     api.scored_error = 0
     with Served(tmp_path, tokenizer_dir, api, 200) as served:
         await until(lambda: len(api.groups) == left + 3)
         assert f"{left} groups that an earlier process left are sent first" in served.kill()
+    first, second = api.registrations
+    assert first["run_id"] == second["run_id"]
     came = first_tokens(api)
     assert len(set(came)) == left + 3
     assert {item // 100 for item in came[:left]} == {1}
@@ -126,6 +131,7 @@ def test_processes_beside_each_other_have_files_of_their_own_and_the_same_after_
     first = outbox_path(make_env())
     assert first is not None
     assert first.parent == root / "outboxes"
+    assert stat.S_IMODE(first.parent.stat().st_mode) == 0o700
     held = Outbox(first)
     second = outbox_path(make_env())
     held.close()
@@ -140,6 +146,15 @@ def test_a_file_that_is_named_is_used(root: Path, make_env: MakeEnv, tmp_path: P
     assert outbox_path(make_env(outbox_path=str(tmp_path / "mine.db"))) == tmp_path / "mine.db"
     assert outbox_path(make_env(outbox_path=None)) is None
     assert not root.exists()
+
+
+def test_where_no_file_can_be_made_the_outbox_is_in_memory_and_it_is_said(
+    make_env: MakeEnv, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    (tmp_path / "file").write_text("no directory")
+    monkeypatch.setenv("ATROPOS_TUI_RUNS", str(tmp_path / "file"))
+    assert outbox_path(make_env()) is None
+    assert "kept in memory" in caplog.text
 
 
 async def test_what_was_made_for_another_training_is_not_sent_and_it_is_said_why(

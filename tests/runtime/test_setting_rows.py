@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import yaml
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from atropos_tui.inference import APIServerConfig, ServerBaseline
 from atropos_tui.ledger.events import Setting
@@ -101,6 +101,30 @@ def test_secrets_are_neither_shown_nor_kept_and_empty_ones_are_seen_to_be_empty(
     assert plain_values(JudgedConfig(judges=[{"api_key": key, "model": "m"}]))["judges"] == [
         {"api_key": "***", "model": "m"}
     ]
+
+
+def test_a_field_of_any_type_is_shown_and_written_and_secrets_are_not():
+    class Odd(JudgedConfig):
+        model_config = ConfigDict(arbitrary_types_allowed=True)
+
+        judge: Any = Field(default_factory=object)
+
+    class OddEnv(BaseEnv):
+        env_config_cls = Odd
+
+        async def get_next_item(self) -> None:
+            return None
+
+        async def evaluate(self, *args: Any, **kwargs: Any) -> None:
+            return None
+
+    settings = parse_settings(OddEnv, ["--env.judge_api_key", "open sesame"])
+    merged = yaml.safe_load(settings.as_yaml())["env"]
+    assert "object" in merged["judge"]
+    assert "judge_api_key" not in merged
+    assert merged["judge_url"] == "https://judge/v1"
+    assert merged["eval_handling"] == "STOP_TRAIN"
+    assert "object" in next(row.value for row in setting_rows(settings) if row.name == "env.judge")
 
 
 def test_what_the_constructor_changes_is_told():

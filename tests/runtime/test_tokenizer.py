@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -43,3 +45,9 @@ def test_a_character_of_several_tokens_stands_at_the_last_of_them():
 def test_half_a_character_is_shown_and_not_lost():
     tokenizer = small_tokenizer()
     assert token_pieces(tokenizer, tokenizer.encode("aä")[:-1]) == ["a", "\ufffd"]
+
+
+def test_nothing_is_said_of_a_missing_pytorch():
+    code = "import atropos_tui.runtime.base_env, transformers; transformers.AutoTokenizer"
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
+    assert "PyTorch" not in said.stdout + said.stderr

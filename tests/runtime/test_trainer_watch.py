@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from atropos_tui.errors import ContractError, UsageError
+from atropos_tui.monitor.supervisor import start_process
 from tests.runtime.serving_parts import (
     FakeTrajectoryApi,
     RecordedEvents,
@@ -240,3 +243,18 @@ async def test_an_idle_run_asks_for_the_status_no_more_than_twice_a_second(make_
         await until(lambda: len(api.status_times) >= 4)
         times = api.status_times[:4]
     assert times[3] - times[0] > 1.2
+
+
+async def test_a_token_in_the_address_opens_the_api_and_is_shown_nowhere(make_env: MakeEnv, tmp_path: Path):
+    token = tmp_path / "token"
+    token.write_text("sesame")
+    command = [sys.executable, "-m", "atropos_tui.trajectory_api", "--port", "0", "--no-journal"]
+    with start_process([*command, "--token-file", str(token)], log_path=tmp_path / "log") as api:
+        address = api.ready["url"]
+        with pytest.raises(UsageError, match=r"HTTP 401 .*this server wants a token.*http://any:TOKEN@host"):
+            await make_env(rollout_server_url=address).env_manager()
+        env = make_env(rollout_server_url=address.replace("http://", "http://any:sesame@"))
+        seen = watched(env)
+        async with serving(env):
+            await until(lambda: any("wait for trainer" in words for words in waits(seen)))
+        assert "sesame" not in repr(seen.events)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 from pathlib import Path
 
 
 def marked_processes(mark: str) -> list[int]:
-    found = []
-    for directory in Path("/proc").iterdir():
-        if directory.name.isdigit():
-            with contextlib.suppress(OSError):
-                if mark.encode() in (directory / "cmdline").read_bytes():
-                    found.append(int(directory.name))
-    return found
+    numbers = [int(directory.name) for directory in Path("/proc").iterdir() if directory.name.isdigit()]
+    return [number for number in numbers if mark in command_line(number)]
+
+
+def command_line(pid: int) -> str:
+    """Empty for a process that is gone."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""

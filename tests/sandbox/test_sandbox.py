@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from atropos_tui.sandbox import Sandbox, SandboxError, SandboxLimits, SandboxResult
-from tests.sandbox.processes import marked_processes
+from tests.sandbox.processes import command_line, marked_processes
 
 LIMITS = SandboxLimits(wall_seconds=20.0, cpu_seconds=10, memory_bytes=256 * 2**20, output_bytes=10_000)
 
@@ -295,6 +295,20 @@ async def test_no_process_above_can_be_killed_or_traced() -> None:
 
 
 @needs_isolation
+async def test_a_program_has_no_descriptors_but_its_own_three() -> None:
+    program = """
+        import os
+        for number in range(3, 64):
+            try:
+                os.write(number, b'a word about myself')
+                print('wrote', number)
+            except OSError:
+                pass
+    """
+    assert (await run(program)).stdout == ""
+
+
+@needs_isolation
 async def test_limits_and_privileges_cannot_be_had_back() -> None:
     result = await run(
         """
@@ -335,6 +349,20 @@ async def test_a_cancelled_run_leaves_nothing(tmp_path: Path) -> None:
     await until_true(lambda: not marked_processes(mark))
 
 
+@needs_isolation
+async def test_a_program_ends_with_its_owner_however_that_ends() -> None:
+    mark = uuid.uuid4().hex
+    program = (
+        f"import os, sys; os.execv(sys.executable, [sys.executable, '-c', 'import time; time.sleep(600)', '{mark}'])"
+    )
+    owner = f"import asyncio; from atropos_tui.sandbox import Sandbox; asyncio.run(Sandbox().run({program!r}))"
+    process = await asyncio.create_subprocess_exec(sys.executable, "-c", owner)
+    await until_true(lambda: bool(sleeping(mark)))
+    process.kill()
+    await process.wait()
+    await until_true(lambda: not sleeping(mark))
+
+
 async def test_without_isolation_the_limits_hold_all_the_same() -> None:
     """Nothing here needs namespaces."""
     settings = {name: getattr(LIMITS, name) for name in LIMITS.__slots__}
@@ -366,6 +394,11 @@ def test_a_system_without_namespaces_is_told_of_and_nothing_is_run(tmp_path: Pat
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.stdout.startswith("refused: "), done.stderr
     assert not written.exists()
+
+
+def sleeping(mark: str) -> list[int]:
+    """The marked processes but the owner, whose command line has the program's text in it."""
+    return [pid for pid in marked_processes(mark) if "asyncio" not in command_line(pid)]
 
 
 async def until_true(condition: Any, seconds: float = 20.0) -> None:

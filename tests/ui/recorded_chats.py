@@ -16,7 +16,8 @@ THOUGHT = (
 )
 ANSWER = (
     "## When they meet\n\nThe **bus** catches the *train* after `100` minutes:\n\n- the train has gone 100 km\n"
-    "- the bus has gone 100 km too\n\n> Check: 60 · 5/3 = 75 · 4/3\n\n```python\nassert 60 * 5 / 3 == 75 * 4 / 3\n```\n\n"
+    "- the bus has gone 100 km too\n\n> Check: 60 · 5/3 = 75 · 4/3\n\n"
+    "```python\nassert 60 * 5 / 3 == 75 * 4 / 3\n```\n\n"
     "So the answer is \\boxed{13:40}."
 )
 HOSTILE = (
@@ -28,7 +29,9 @@ HOSTILE = (
 
 def source_of_chats(*details: GroupDetail) -> RecordedSource:
     """A run in full swing whose newest groups are these."""
-    source = RecordedSource(running(), rows=[*(detail.row for detail in details), *ended_rows(30)[len(details) :]])
+    newest = [detail.row for detail in details]
+    others = [row for row in ended_rows(30) if row.group_id not in {row.group_id for row in newest}]
+    source = RecordedSource(running(), rows=[*newest, *others])
     source.details |= {detail.row.group_id: detail for detail in details}
     return source
 
@@ -49,8 +52,9 @@ def chat_group() -> GroupDetail:
     calls = tuple(
         CallRow(
             server=number % 3, at=NOW - 9 + number, n=2, latency=0.4 + 0.35 * number, prompt_tokens=412 + 90 * number,
-            completion_tokens=230 - 12 * number, finish_reasons=("tool_calls", "stop") if number < 3 else ("length",) * 2,
-            weight_version=311, error="ReadTimeout: no answer for 30 s" if number == 2 else "",
+            completion_tokens=230 - 12 * number, weight_version=311,
+            error="ReadTimeout: no answer for 30 s" if number == 2 else "",
+            finish_reasons=("tool_calls", "stop") if number < 3 else ("length",) * 2,
         )
         for number in range(5)
     )  # fmt: skip

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
+from textual.pilot import Pilot
 
+from atropos_tui.errors import AtroposError
 from atropos_tui.monitor.snapshot import Alert
+from atropos_tui.ui.moment import Contact
 from atropos_tui.ui.themes import shipped_themes
 from tests.ui import recorded
-from tests.ui.conftest import MakeApp
+from tests.ui.conftest import MakeApp, until
+from tests.ui.recorded import RecordedSource
 from tests.ui.recorded_fleet import RecordedFleet
-from tests.ui.test_pictures import SIZES, MiddleLayout, SmallLayout, SnapCompare, pressing
+from tests.ui.test_pictures import SIZES, MiddleLayout, SmallLayout, SnapCompare, WideLayout, pressing
 
 NAMED = "{0[0]}x{0[1]}".format
 
@@ -33,21 +38,19 @@ def test_a_filtered_configuration(snap_compare: SnapCompare, make_app: MakeApp) 
 
 
 @pytest.mark.parametrize("size", SIZES, ids=NAMED)
-def test_the_queue_zoomed_in_another_order(
-    snap_compare: SnapCompare, make_app: MakeApp, size: tuple[int, int]
-) -> None:
+def test_the_queue_zoomed_in_another_order(snap_compare: SnapCompare, make_app: MakeApp, size: tuple[int, int]) -> None:
     assert snap_compare(make_app(), terminal_size=size, run_before=pressing("1", "z", "o", "j"))
 
 
-@pytest.mark.parametrize("size", SIZES, ids=NAMED)
+@pytest.mark.parametrize("size", [SmallLayout, WideLayout], ids=NAMED)
 @pytest.mark.parametrize("number", ["2", "3", "4", "5"])
-def test_each_other_pane_zoomed(
+def test_each_other_pane_zoomed_at_the_other_sizes(
     snap_compare: SnapCompare, make_app: MakeApp, number: str, size: tuple[int, int]
 ) -> None:
     assert snap_compare(make_app(), terminal_size=size, run_before=pressing(number, "z"))
 
 
-@pytest.mark.parametrize("size", [SmallLayout, (200, 60)], ids=NAMED)
+@pytest.mark.parametrize("size", [SmallLayout, WideLayout], ids=NAMED)
 @pytest.mark.parametrize("key", ["l", "e", "a"])
 def test_logs_evaluations_and_alerts_at_the_other_sizes(
     snap_compare: SnapCompare, make_app: MakeApp, key: str, size: tuple[int, int]
@@ -84,13 +87,30 @@ def test_the_question_before_pausing_several_runs_names_them(snap_compare: SnapC
 def test_the_dashboard_in_every_theme_without_colours(
     snap_compare: SnapCompare, make_app: MakeApp, monkeypatch: pytest.MonkeyPatch, theme: str
 ) -> None:
+    """Whatever the theme, the line of the cursor stands out."""
     monkeypatch.setenv("NO_COLOR", "1")
     assert snap_compare(make_app(theme=theme), terminal_size=MiddleLayout, run_before=pressing())
 
 
-@pytest.mark.parametrize("size", [SmallLayout, (200, 60)], ids=NAMED)
+@pytest.mark.parametrize("size", [SmallLayout, WideLayout], ids=NAMED)
 @pytest.mark.parametrize("state", ["starting", "paused", "evaluating", "crashed", "finished"])
 def test_each_state_of_a_run_at_the_other_sizes(
     snap_compare: SnapCompare, make_app: MakeApp, state: str, size: tuple[int, int]
 ) -> None:
     assert snap_compare(make_app(getattr(recorded, state)()), terminal_size=size, run_before=pressing())
+
+
+@pytest.mark.parametrize("size", [SmallLayout, WideLayout], ids=NAMED)
+def test_a_lost_connection_at_the_other_sizes(
+    snap_compare: SnapCompare, make_app: MakeApp, size: tuple[int, int]
+) -> None:
+    source = RecordedSource(recorded.running())
+    app = make_app(source=source)
+
+    async def lose(pilot: Pilot[Any]) -> None:
+        await until(pilot, lambda: app.moment.known)
+        source.break_off(AtroposError("the worker at /run/k7fq/control.sock does not answer"))
+        await until(pilot, lambda: app.moment.contact is Contact.DISCONNECTED)
+        await pilot.pause()
+
+    assert snap_compare(app, terminal_size=size, run_before=lose)

@@ -25,9 +25,10 @@ def test_the_screen_loads_no_heavy_library() -> None:
     assert result.stdout.strip() == "[]"
 
 
-def test_attaching_loads_nothing_that_only_workers_and_records_need() -> None:
+def test_before_the_first_picture_nothing_is_loaded_that_only_workers_and_events_need() -> None:
     unwanted = (*HEAVY, "pydantic", "pydantic_core", "orjson", "atropos_tui.monitor.model", "atropos_tui.ledger.events")
-    modules = "atropos_tui.cli, atropos_tui.verbs.attach, atropos_tui.verbs.screen"
+    verbs = "atropos_tui.verbs.attach, atropos_tui.verbs.open, atropos_tui.verbs.screen"
+    modules = f"atropos_tui.cli, {verbs}, atropos_tui.monitor.recorded.recorded_run"
     program = f"import sys, {modules}; print([name for name in {unwanted} if name in sys.modules])"
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
     assert result.stdout.strip() == "[]"

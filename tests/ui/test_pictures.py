@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from textual.pilot import Pilot
 
 from atropos_tui.errors import AtroposError
-from atropos_tui.monitor.snapshot import GroupDetail, RolloutDetail
 from atropos_tui.ui.app import AtroposApp
 from tests.ui import recorded
 from tests.ui.conftest import MakeApp, until
@@ -82,48 +80,9 @@ def test_each_pane_zoomed(snap_compare: SnapCompare, make_app: MakeApp, number: 
     assert snap_compare(make_app(), terminal_size=MiddleLayout, run_before=pressing(number, "z"))
 
 
-@pytest.mark.parametrize("size", SIZES, ids="{0[0]}x{0[1]}".format)
-def test_the_messages_of_a_rollout(snap_compare: SnapCompare, make_app: MakeApp, size: tuple[int, int]) -> None:
-    assert snap_compare(make_app(), terminal_size=size, run_before=pressing("t", "j", "enter"))
-
-
-@pytest.mark.parametrize("lens", ["logprob", "advantage", "mask"])
-def test_the_tokens_of_a_rollout_under_each_lens(snap_compare: SnapCompare, make_app: MakeApp, lens: str) -> None:
-    turns = ["logprob", "advantage", "mask"].index(lens)
-    keys = ("t", "j", "enter", "w", "v", *("x",) * turns)
-    assert snap_compare(make_app(), terminal_size=MiddleLayout, run_before=pressing(*keys))
-
-
-def test_two_rollouts_beside_each_other(snap_compare: SnapCompare, make_app: MakeApp) -> None:
-    keys = ("t", "j", "enter", "w", "c", "v")
-    assert snap_compare(make_app(), terminal_size=WideLayout, run_before=pressing(*keys))
-
-
-def test_a_filter_being_written(snap_compare: SnapCompare, make_app: MakeApp) -> None:
-    keys = ("t", "slash", *"split:all_b", "enter", "slash")
-    assert snap_compare(make_app(), terminal_size=SmallLayout, run_before=pressing(*keys))
-
-
 @pytest.mark.parametrize("theme", ["midnight", "terminal"])
 def test_the_dashboard_in_the_other_themes(snap_compare: SnapCompare, make_app: MakeApp, theme: str) -> None:
     assert snap_compare(make_app(theme=theme), terminal_size=MiddleLayout, run_before=pressing())
-
-
-def test_a_group_that_failed_shows_its_traceback(snap_compare: SnapCompare, make_app: MakeApp) -> None:
-    assert snap_compare(make_app(), terminal_size=SmallLayout, run_before=pressing("t", "enter"))
-
-
-def test_hostile_text_of_a_model_is_shown_and_breaks_nothing(snap_compare: SnapCompare, make_app: MakeApp) -> None:
-    hostile = (
-        "\x1b[31mred\x1b[0m \x1b]0;title\x07 [bold]markup[/bold]\r\nbell \x07 backspace \x08\x08 nul \x00\n"
-        "bidi \u202eevil\u202c zero\u200bwidth\u200d z\u0335\u0321\u0321\u0321\u0321\u0321algo\n"
-        "tab\there, wide 漢字かな, lone \udc80 surrogate, tag \U000e0041, " + "long" * 60
-    )
-    row = replace(recorded.ended_rows(2)[1], item=hostile)
-    rollout = RolloutDetail(score=1.0, messages=({"role": "assistant\x1b[2J", "content": hostile},))
-    source = RecordedSource(recorded.running(), rows=[row])
-    source.details[row.group_id] = GroupDetail(row=row, rollouts=(rollout,))
-    assert snap_compare(make_app(source=source), terminal_size=MiddleLayout, run_before=pressing("t", "enter"))
 
 
 @pytest.mark.parametrize("size", SIZES, ids="{0[0]}x{0[1]}".format)

@@ -164,6 +164,22 @@ def test_inside_tmux_the_mouse_stays_off(monkeypatch: pytest.MonkeyPatch) -> Non
         assert b"\x1b[?1003h" not in terminal.output
 
 
+def test_capital_m_leaves_the_mouse_to_the_terminal_and_takes_it_back(running: Terminal) -> None:
+    assert b"\x1b[?1003h" in running.output
+    for sequence in (b"\x1b[?1003l", b"\x1b[?1003h"):
+        before = len(running.output)
+        os.write(running.master, b"M")
+        running.until(lambda before=before, sequence=sequence: sequence in running.output[before:])  # type: ignore[misc]
+
+
+def test_inside_tmux_capital_m_takes_the_mouse(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TMUX", "/tmp/tmux-0/default,1,0")
+    with Terminal("running") as terminal:
+        terminal.until_shown("Trainer sends")
+        os.write(terminal.master, b"M")
+        terminal.until(lambda: b"\x1b[?1003h" in terminal.output)
+
+
 @pytest.mark.parametrize("cut", [1, *range(4, 11)])
 def test_mouse_reports_are_taken_out_wherever_they_are_cut(cut: int) -> None:
     without_reports = x10_filter()

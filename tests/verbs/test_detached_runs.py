@@ -62,7 +62,13 @@ def test_a_killed_worker_is_crashed_and_goes_on_when_started_again(runs: ServedR
     assert crashed["run"]["pid"] == pid
     assert "gone without a word" in crashed["run"]["why_ended"]
 
-    runs.serve("doomed")
+    assert stat.S_IMODE((run_dir / "start.json").stat().st_mode) == 0o600
+    restarted = subprocess.run(
+        runs.command("restart", "doomed"),
+        env=runs.environment, cwd="/", capture_output=True, text=True, timeout=90, check=False,
+    )  # fmt: skip
+    assert (restarted.returncode, restarted.stdout.strip()) == (0, str(run_dir)), restarted.stderr
+    runs.run("restart", "doomed", status=1)
     after = runs.wait_for_groups("doomed", 1)
     assert after["run"]["pid"] != pid
     assert after["seq"] > before["record"]["seq"]
@@ -99,6 +105,7 @@ def test_a_remote_read_only_run_wants_its_token_and_refuses_a_second_worker(runs
 
 def test_runs_that_are_not_there_are_told_in_one_line(runs: ServedRuns) -> None:
     assert "no runs in" in runs.run("ls")
+    runs.run("restart", "nobody", status=2)
     for verb in ("status", "logs", "pause", "resume", "step", "attach", "open"):
         runs.run(verb, "nobody", status=2)
         runs.run(verb, status=2)

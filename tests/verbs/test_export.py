@@ -16,6 +16,7 @@ import pyarrow.parquet
 import pytest
 
 from atropos_tui.cli import main
+from atropos_tui.monitor.notes import Notes, notes_beside
 from atropos_tui.monitor.recorded.scored_groups import read_group
 from atropos_tui.verbs import export as export_verb
 from atropos_tui.verbs.export import FORMATS
@@ -53,6 +54,20 @@ def exported_groups(kind: str, path: Path) -> int:
     if kind == "parquet":
         return len(set(pyarrow.parquet.read_table(path)["group_id"].to_pylist()))
     return len(path.read_text().splitlines())
+
+
+def test_the_filter_of_the_screen_chooses_groups_and_knows_notes(
+    run_file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    notes = Notes(notes_beside(run_file))
+    notes.bookmark(2, True)
+    for terms, scores in (
+        ("score<0", [[-3.0, -2.0]]), ("-score<0 outcome:delivered", [[0.5, 1.5]]), ("bookmarked", [[-3.0, -2.0]]),
+        ('"good 1"', [[0.5, 1.5]]), ("note:nothing", []),
+    ):  # fmt: skip
+        assert [group["scores"] for group in export(capsys, run_file, "--format", "jsonl", "--filter", terms)] == scores
+    assert main(["export", str(run_file), "--format", "jsonl", "--filter", "scroe<1"]) == 2
+    assert "there is no field 'scroe'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("kind", FORMATS)

@@ -76,3 +76,32 @@ def test_a_worker_that_is_killed_is_shown_with_its_signal_and_then_its_successor
     terminal.wait_for("crashed", "SIGKILL")
     runs.serve("doomed")
     terminal.wait_for("running")
+
+
+def test_a_crashed_run_is_started_again_by_a_key_and_goes_on_where_it_was(
+    runs: ServedRuns, open_terminal: Callable[..., Terminal]
+) -> None:
+    run_dir = runs.root / "again"
+    terminal = open_terminal(*runs.serve_command(run_dir))
+    terminal.wait_for("running", "Scores")
+    runs.wait_for_groups(run_dir, 3)
+    first = runs.worker(run_dir)["pid"]
+    os.kill(first, signal.SIGKILL)
+    terminal.wait_for("crashed", "SIGKILL", "R starts it again")
+    terminal.press("R")
+    terminal.wait_for("Start Counting again?")
+    terminal.press("y")
+    terminal.wait_for("running")
+    after = runs.wait_for_groups(run_dir, 3)
+    assert after["run"]["pid"] == runs.worker(run_dir)["pid"] != first
+    reader = RunFileReader(run_dir / "run.db")
+    assert len(reader.lives()) == 2
+    assert [event.seq for event in reader.events()] == list(range(1, reader.extent().seq + 1))
+    reader.close()
+
+    second = runs.worker(run_dir)["pid"]
+    terminal.press("q")
+    terminal.wait_for("Leave")
+    terminal.press("s")
+    assert terminal.wait_for_exit() == 0
+    wait_until(lambda: not is_alive(second))

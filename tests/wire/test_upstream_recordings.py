@@ -9,9 +9,12 @@ from contextlib import aclosing
 from pathlib import Path
 
 import pytest
+from pyarrow.parquet import read_table
 
 from atropos_tui.cli import main
+from atropos_tui.ledger.outcomes import RunState
 from atropos_tui.monitor.recorded.jsonl_run import JsonlRun
+from atropos_tui.monitor.recorded.timeline import Stride
 from atropos_tui.pocket.tokenizer import tokenizer_dir
 from atropos_tui.verbs.decoding import LazyTokenizer
 
@@ -46,6 +49,19 @@ async def test_each_group_can_be_read(processed: Path) -> None:
     assert own[1] == {"role": "assistant", "content": "-2"}
 
 
+async def test_it_is_stepped_through_group_by_group(processed: Path) -> None:
+    run = JsonlRun(processed, LazyTokenizer(lambda: ""))
+    async with aclosing(run.stream(hz=30.0)) as snapshots:  # type: ignore[type-var]
+        assert (await anext(snapshots)).run.state is RunState.FINISHED
+        for groups in (2, 1, 0):
+            await run.move(Stride.EVENT, -1)
+            snapshot = await anext(snapshots)
+            assert (snapshot.sends.delivered, snapshot.run.state) == (groups, RunState.RUNNING)
+            assert [row.group_id for row in (await run.groups()).rows] == list(range(groups, 0, -1))
+        await run.move(Stride.EVENT, 1)
+        assert (await anext(snapshots)).scores.high == 1.0
+
+
 def test_it_is_exported(processed: Path, tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
     def export(kind: str) -> list[dict[str, object]]:
         assert main(["export", str(processed), "--format", kind, "--tokenizer", str(tokenizer_dir())]) == 0
@@ -58,6 +74,9 @@ def test_it_is_exported(processed: Path, tmp_path: Path, capsysbinary: pytest.Ca
         ]
     assert [row["score"] for row in export("sft")] == [1.0, 2.0, 3.0]
     assert [row["score"] for row in export("dpo")] == [1.0, 2.0, 3.0]
+    table = tmp_path / "groups.parquet"
+    assert main(["export", str(processed), "--format", "parquet", "-o", str(table)]) == 0
+    assert read_table(table)["tokens"].to_pylist() == [tokens for group in written for tokens in group["tokens"]]
     page = tmp_path / "page.html"
     assert main(["export", str(processed), "--format", "html", "-o", str(page)]) == 0
     assert "-2" in page.read_text()

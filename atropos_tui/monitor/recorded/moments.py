@@ -14,7 +14,7 @@ from typing import Self
 from atropos_tui.ledger.events import Event
 from atropos_tui.monitor.model import Model
 from atropos_tui.monitor.run_file.reader import Life, RunFileReader
-from atropos_tui.monitor.snapshot import RunSnapshot
+from atropos_tui.monitor.snapshot import SECTIONS, RunSection, RunSnapshot
 
 # So many events are folded in a fifth of a second.
 STRETCH = 5_000
@@ -152,6 +152,13 @@ class _Fold:
     def snapshot(self, wall: float | None) -> RunSnapshot:
         """At this time (Unix seconds), or at that of the last event."""
         if self._last is None:
-            return RunSnapshot(taken_at=wall or self.life.started_at)
+            return _before_all_events(self.life, wall)
         taken_at = self._last.wall if wall is None else wall
         return self._model.snapshot(self._last.mono + taken_at - self._last.wall, taken_at)
+
+
+def _before_all_events(life: Life, wall: float | None) -> RunSnapshot:
+    run = RunSection(
+        run_id=life.run_id, environment=life.environment, file=life.file, pid=life.pid, started_at=life.started_at
+    )
+    return RunSnapshot(taken_at=wall or life.started_at, versions=dict.fromkeys(SECTIONS, 0), run=run)

@@ -7,22 +7,26 @@ import contextlib
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING
 
-from atropos_tui.ledger.events import TrainerStatus
 from atropos_tui.monitor.client import RefusedError
 from atropos_tui.monitor.group_query import ALL_GROUPS, GroupQuery
-from atropos_tui.monitor.group_store import GroupFilter
 from atropos_tui.monitor.notes import notes_beside
-from atropos_tui.monitor.packed_content import Decode
 from atropos_tui.monitor.recorded.crash import crashed
-from atropos_tui.monitor.recorded.moments import Moments
 from atropos_tui.monitor.recorded.read_only_run import ReadOnlyRun
-from atropos_tui.monitor.recorded.recorded_config import recorded_config
 from atropos_tui.monitor.recorded.timeline import Stride, Timeline, neighbour
-from atropos_tui.monitor.run_file.reader import RunFileReader
+from atropos_tui.monitor.run_file.glance import Glance, glance
+from atropos_tui.monitor.run_file.schema import open_for_reading
 from atropos_tui.monitor.snapshot import ConfigRow, GroupDetail, GroupPage, RunSnapshot
 
+if TYPE_CHECKING:
+    from atropos_tui.monitor.packed_content import Decode
+    from atropos_tui.monitor.recorded.archive import Archive
+
 LOOK_SECONDS = 0.5
+# The first picture is painted in this time; loading the rest would hold it up.
+PAINT_SECONDS = 0.1
 
 
 class RecordedRun(ReadOnlyRun):
@@ -33,8 +37,10 @@ class RecordedRun(ReadOnlyRun):
     def __init__(
         self, path: Path, decode: Decode, is_alive: Callable[[], bool] = lambda: False, *, last_words: str = ""
     ) -> None:
-        self._reader = RunFileReader(path)
-        self._moments = Moments(self._reader)
+        open_for_reading(path).close()
+        self._path = path
+        self._archive: Archive | None = None
+        self._archive_lock = Lock()
         self._decode = decode
         self._is_alive = is_alive
         self._last_words = last_words
@@ -42,7 +48,6 @@ class RecordedRun(ReadOnlyRun):
         self._at: float | None = None
         self._exact = True
         self._shown_seq = 0
-        self._steps = _TrainerSteps(self._reader)
         self._moved = asyncio.Event()
         self._moving = asyncio.Lock()
 
@@ -62,7 +67,7 @@ class RecordedRun(ReadOnlyRun):
             if stride is Stride.EVENT:
                 position = await asyncio.to_thread(self._event_beside, self.timeline.position, by)
             elif stride is Stride.TRAINER_STEP:
-                starts = await asyncio.to_thread(self._steps.starts)
+                starts = await asyncio.to_thread(lambda: self._opened().steps.starts())
                 position = neighbour(starts, self.timeline.position, by)
             else:
                 position = self.timeline.moved(stride, by)
@@ -71,6 +76,13 @@ class RecordedRun(ReadOnlyRun):
     async def stream(self, hz: float = 4.0) -> AsyncIterator[RunSnapshot]:
         """The wanted moment, and further ones when the file grows or another is wanted. Does not end."""
         shown: tuple[float | None, int] | None = None
+        if self._archive is None and self._at is None:
+            first, follows = await asyncio.to_thread(lambda: (glance(self._path), self._is_alive()))
+            self._known = Timeline(first.begin, first.end, follows=follows, last_seq=first.last_seq)
+            if (snapshot := self._at_first(first)) is not None:
+                shown = (None, first.last_seq) if self._exact else None
+                yield snapshot
+                await self._wait(PAINT_SECONDS)
         while True:
             self._moved.clear()
             self._known = await asyncio.to_thread(self._how_far)
@@ -80,16 +92,20 @@ class RecordedRun(ReadOnlyRun):
                     self._shown_seq = snapshot.seq
                     shown = wanted if self._exact else None
                     yield snapshot
-            if not self._moved.is_set():
-                # Not wait_for, which before Python 3.12 may swallow a cancellation.
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(max(LOOK_SECONDS, 1.0 / hz)):
-                        await self._moved.wait()
+            await self._wait(max(LOOK_SECONDS, 1.0 / hz))
+
+    async def _wait(self, seconds: float) -> None:
+        """So long, or until another moment is wanted."""
+        if not self._moved.is_set():
+            # Not wait_for, which before Python 3.12 may swallow a cancellation.
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await self._moved.wait()
 
     @property
     def notes_file(self) -> Path:
         """Where notes on it are kept."""
-        return notes_beside(self._reader.path)
+        return notes_beside(self._path)
 
     async def groups(
         self,
@@ -102,49 +118,59 @@ class RecordedRun(ReadOnlyRun):
         query: GroupQuery = ALL_GROUPS,
     ) -> GroupPage:
         """Groups that had ended at this moment, newest first; where `search` is given those whose messages match."""
-        wanted = GroupFilter.of(query, outcome=outcome, reason=reason, search=search)
-        until = None if self._at is None else await asyncio.to_thread(self._reader.place_until, self._shown_seq)
-        return await asyncio.to_thread(self._reader.page, wanted, older_than, limit, until)
+        until = None if self._at is None else self._shown_seq
+
+        def page() -> GroupPage:
+            from atropos_tui.monitor.group_store import GroupFilter
+
+            reader = self._opened().reader
+            wanted = GroupFilter.of(query, outcome=outcome, reason=reason, search=search)
+            return reader.page(wanted, older_than, limit, None if until is None else reader.place_until(until))
+
+        return await asyncio.to_thread(page)
 
     async def group(self, group_id: int) -> GroupDetail:
         """One group in full. RefusedError with status 404 when the file has none of that number."""
-        kept = await asyncio.to_thread(self._reader.find, group_id)
+        kept = await asyncio.to_thread(lambda: self._opened().reader.find(group_id))
         if kept is None:
-            raise RefusedError(f"group {group_id} is not in {self._reader.path}", status=404)
+            raise RefusedError(f"group {group_id} is not in {self._path}", status=404)
         return await asyncio.to_thread(kept.detail, self._decode)
 
     async def config(self) -> tuple[ConfigRow, ...]:
         """The configuration of the newest life in the file."""
-        return await asyncio.to_thread(recorded_config, self._reader)
+        return await asyncio.to_thread(lambda: self._opened().config())
 
     async def close(self) -> None:
-        await asyncio.to_thread(self._reader.close)
+        if self._archive is not None:
+            await asyncio.to_thread(self._archive.reader.close)
 
     def newest(self) -> RunSnapshot:
         """The last moment in the file, as it was recorded. Blocks."""
-        return self._moments.newest()
+        return self._opened().moments.newest()
 
     async def _approached(self, at: float | None) -> AsyncIterator[RunSnapshot]:
         """The moment; before it, where it takes long to fold, what was kept shortly before."""
-        stand_in = await asyncio.to_thread(self._moments.stand_in, at)
+        stand_in = await asyncio.to_thread(lambda: self._opened().moments.stand_in(at))
         if stand_in is not None:
             self._exact = at is None and stand_in.seq == self._known.last_seq
             yield await asyncio.to_thread(self._as_it_is, stand_in, at)
             if self._exact:
                 return
-        while (snapshot := await asyncio.to_thread(self._moments.folded, at)) is None:
+        while (snapshot := await asyncio.to_thread(lambda: self._opened().moments.folded(at))) is None:
             if self._at != at:
                 return
         self._exact = True
         yield await asyncio.to_thread(self._as_it_is, snapshot, at)
 
     def _how_far(self) -> Timeline:
-        begin, end = self._moments.extent()
-        return Timeline(begin, end, follows=self._is_alive(), last_seq=self._reader.extent().seq)
+        archive = self._opened()
+        begin, end = archive.moments.extent()
+        return Timeline(begin, end, follows=self._is_alive(), last_seq=archive.reader.extent().seq)
 
     def _event_beside(self, position: float, by: int) -> float | None:
+        reader = self._opened().reader
         for _ in range(abs(by)):
-            found = self._reader.event_after(position) if by > 0 else self._reader.event_before(position)
+            found = reader.event_after(position) if by > 0 else reader.event_before(position)
             if found is None:
                 return None if by > 0 else self._known.begin
             position = found
@@ -152,26 +178,26 @@ class RecordedRun(ReadOnlyRun):
 
     def _as_it_is(self, snapshot: RunSnapshot, at: float | None) -> RunSnapshot:
         """With what is known beside the events: what the record lacks, and whether the worker is gone."""
-        snapshot = replace(snapshot, record=self._reader.record())
+        reader = self._opened().reader
+        snapshot = replace(snapshot, record=reader.record())
         if at is not None or self._is_alive():
             return snapshot
-        return crashed(snapshot, self._last_words or "the record ends here without a word", self._reader.extent().wall)
+        return self._crashed(snapshot, reader.extent().wall)
 
+    def _at_first(self, first: Glance) -> RunSnapshot | None:
+        if first.snapshot is None:
+            return None
+        self._exact, self._shown_seq = first.is_exact, first.snapshot.seq
+        return first.snapshot if self._known.follows else self._crashed(first.snapshot, first.end)
 
-class _TrainerSteps:
-    """When each step of the trainer began, as far as the record goes. For one thread at a time."""
+    def _crashed(self, snapshot: RunSnapshot, at: float) -> RunSnapshot:
+        return crashed(snapshot, self._last_words or "the record ends here without a word", at)
 
-    def __init__(self, reader: RunFileReader) -> None:
-        self._reader = reader
-        self._read_seq = 0
-        self._step: int | None = None
-        self._starts: list[float] = []
+    def _opened(self) -> Archive:
+        """The whole of the file. Blocks, the first time for as long as loading takes."""
+        with self._archive_lock:
+            if self._archive is None:
+                from atropos_tui.monitor.recorded.archive import Archive
 
-    def starts(self) -> list[float]:
-        """In ascending order, in Unix seconds."""
-        for event in self._reader.events_of("trainer_status", self._read_seq + 1):
-            self._read_seq = event.seq
-            if isinstance(event, TrainerStatus) and event.step != self._step:
-                self._step = event.step
-                self._starts.append(event.wall)
-        return self._starts
+                self._archive = Archive(self._path)
+            return self._archive

@@ -20,6 +20,7 @@ from atropos_tui.monitor.group_store import GroupFilter, KeptGroup
 from atropos_tui.monitor.open_groups import MAX_CALLS, EndedGroup, call_row
 from atropos_tui.monitor.run_file.compression import decompress
 from atropos_tui.monitor.run_file.event_lines import read_calls, read_events
+from atropos_tui.monitor.run_file.glance import as_recorded
 from atropos_tui.monitor.run_file.group_conditions import (
     Conditions,
     add_functions,
@@ -102,13 +103,9 @@ class RunFileReader:
 
     def record(self) -> RecordSection:
         """How large the record is by now and what is not in it."""
-        kept, dropped = self.keyframe(), self.dropped()
+        kept = self.keyframe()
         section = kept.record if kept is not None else RecordSection()
-        return replace(
-            section, path=str(self.path), size=self.path.stat().st_size, seq=self.extent().seq,
-            dropped_arrays=dropped.get("arrays", 0), dropped_contents=dropped.get("contents", 0),
-            missed_contents=dropped.get("unwritten", 0),
-        )  # fmt: skip
+        return as_recorded(section, self.path, self.extent().seq, self.dropped())
 
     # -- moments
 
@@ -287,9 +284,7 @@ class RunFileReader:
         known = self._one("SELECT max(place) FROM groups WHERE group_id = ?", (group_id,))[0]
         return group_id if known is None else int(known)
 
-    def _found_page(
-        self, expression: str, conditions: Conditions, older_than: int | None, limit: int
-    ) -> GroupPage:
+    def _found_page(self, expression: str, conditions: Conditions, older_than: int | None, limit: int) -> GroupPage:
         if not expression:
             return GroupPage((), None, 0)
         before = self._content_of(older_than) if older_than is not None else None

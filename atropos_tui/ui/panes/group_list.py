@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from dataclasses import replace
 from statistics import fmean
 
 from atropos_tui.ledger.outcomes import OPEN_OUTCOMES, Outcome
@@ -44,6 +46,8 @@ _WIDE = (
 _WIDE_FROM = 96
 # Cells; of less of an item nobody knows which it is.
 _LEAST_OF_ITEM = 8
+# Items are mostly dicts that all begin alike.
+_KEY_OF_ITEM = re.compile(r"^\{['\"]\w{1,30}['\"]: ['\"]?")
 
 
 class GroupListPane(Pane):
@@ -188,7 +192,8 @@ def _with_arrow(column: Column, order: str) -> Column:
     if _TITLES.get(column.title) != order.removeprefix("-") or column.title == "age":
         return column
     arrow = "↓" if order.startswith("-") else "↑"
-    return Column(f"{column.title}{arrow}", column.width, column.right, column.grows, column.rank)
+    apart = " " if len(column.title) + 2 <= column.width else ""
+    return replace(column, title=f"{column.title}{apart}{arrow}")
 
 
 def _order_words(order: str) -> str:
@@ -198,8 +203,9 @@ def _order_words(order: str) -> str:
 
 def _item_and_reason(row: EndedRow) -> Cell:
     """Why a group did not reach the trainer comes first, as the column may be short."""
+    item = visible(_KEY_OF_ITEM.sub("", row.item))
     if row.outcome is Outcome.DELIVERED:
-        return Line(visible(row.item))
+        return Line(item)
     reason = Line(Span(short_reason(row), OUTCOME_INKS[row.outcome]))
-    both = reason + Line(faint(" · "), dim(visible(row.item)))
+    both = reason + Line(faint(" · "), dim(item))
     return lambda width: (both if width >= reason.width + _LEAST_OF_ITEM else reason).fit(width)

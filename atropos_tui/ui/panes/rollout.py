@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
+from urllib.parse import urlsplit
 
 from atropos_tui.monitor.notes import Note
 from atropos_tui.monitor.snapshot import GroupDetail, RolloutDetail
@@ -74,6 +76,7 @@ class RolloutPane(Pane):
         self.beside = None
         self._layouts.clear()
         self._tokens.clear()
+        self._text_key = ()
         rollout = min(self.rollout, max(0, len(detail.rollouts) - 1))
         if self.reading.words and detail.rollouts and not says(detail.rollouts[rollout].messages, self.reading.words):
             saying = (i for i, other in enumerate(detail.rollouts) if says(other.messages, self.reading.words))
@@ -151,8 +154,9 @@ class RolloutPane(Pane):
     def mark_words(self, words: tuple[str, ...]) -> None:
         """Mark these words in the messages, and go to the first."""
         if words != self.reading.words:
-            self._read(replace(self.reading, words=words))
+            self.reading = replace(self.reading, words=words)
             self._hit, self._goes_to_hit = (0, True) if words else (None, False)
+            self.redraw()
 
     # -- places in the text
 
@@ -231,7 +235,7 @@ class RolloutPane(Pane):
         if self.view is View.MESSAGES and self.reading.markdown:
             shown.append(Line(dim("markdown")))
         shown.append(Line(strong(f"{self.rollout + 1}/{len(self.rollouts)}")))
-        return join_that_fit(shown[::-1], room, " · ") if room < 30 else join_that_fit(shown, room, " · ")
+        return join_that_fit(shown, room, " · ")
 
     def body(self, width: int, height: int) -> list[Line]:
         if self.failure:
@@ -259,7 +263,7 @@ class RolloutPane(Pane):
         head.append(self._facts(width))
         tokens = self.tokens
         if self.view is View.TOKENS and tokens is not None:
-            head += [legend(self.lens, tokens), token_facts(tokens[self.token], len(tokens), width)]
+            head += [legend(self.lens, tokens), token_facts(tokens[self.token], len(tokens), width, self.lens)]
         return head
 
     def _facts(self, width: int) -> Line:
@@ -292,8 +296,9 @@ class RolloutPane(Pane):
         return "this group has one rollout" if self.rollouts else "there is no rollout"
 
     def _extreme(self, sign: int) -> int:
-        scored = [(rollout.score, index) for index, rollout in enumerate(self.rollouts) if rollout.score is not None]
-        return max(scored, key=lambda pair: (pair[0] * sign, -pair[1]), default=(0.0, self.rollout))[1]
+        scores = ((rollout.score, index) for index, rollout in enumerate(self.rollouts))
+        known = [(score, index) for score, index in scores if score is not None and not math.isnan(score)]
+        return max(known, key=lambda pair: (pair[0] * sign, -pair[1]), default=(0.0, self.rollout))[1]
 
     def _tokens_of(self, index: int) -> Tokens:
         if index not in self._tokens:
@@ -352,7 +357,7 @@ class RolloutPane(Pane):
         self._token_width = width if self.beside is None else half_width(width)
         broke = what_broke(detail, width)
         if self.view is View.FACTS:
-            servers = [server.url.split("://")[-1] for server in self.moment.snapshot.inference.servers]
+            servers = [urlsplit(server.url).netloc or server.url for server in self.moment.snapshot.inference.servers]
             self._text = Lines([*broke, *fact_lines(detail, self.rollout, servers, self.moment.now, width)])
         elif not self.rollouts:
             self._text = Lines(broke)

@@ -61,7 +61,7 @@ class ScoresPane(Pane):
         left_width = width - beside - 3
         left = self._charts(left_width, height)
         left += [Line()] * (height - len(left))
-        lengths = self._lengths(beside, min(9, height // 3))
+        lengths = self._lengths(beside, min(16, height // 3))
         below = [*self._spreads(beside), Line(), *self._looks(beside)]
         room = height - len(lengths) - len(below) - 2
         right = [*lengths, Line(), *self._parts(beside, min(room, len(self.scores.parts) + 2)), Line(), *below]
@@ -194,17 +194,21 @@ class ScoresPane(Pane):
     def _looks(self, width: int) -> list[Line]:
         """What a look at some of the tokens showed."""
         looks = self.scores.looks
-        title = Line(strong("Tokens looked at"))
+        title = strong("Tokens looked at")
         if not looks.rollouts:
-            return [title, waiting("none yet")]
-        of = dim(f" of {formatting.plural(looks.rollouts, 'rollout')}")
+            return [Line(title), waiting("none yet")]
         end = f" (token {looks.end_token})" if looks.end_token >= 0 else ""
-        lines = [
-            Line(str(looks.repetitive), of, dim(" go round in circles")),
-            Line(str(looks.doubled_end), of, dim(f" have the end of turn twice{end}")),
-            Line(str(looks.untrained), of, dim(" are trained on little of their text")),
-        ]
-        return [title, *(line.fit(width) for line in lines)]
+        shown = (
+            (looks.repetitive, "go round in circles"),
+            (looks.garbled, "are noise"),
+            (looks.doubled_end, f"have the end of turn twice{end}"),
+            (looks.untrained, "are trained on little of their text"),
+        )
+        lines = [Line(title, dim(f"  of {formatting.plural(looks.rollouts, 'rollout')}"))]
+        lines += [Line(Span(f"{many:>4} ", Ink.WARN if many else Ink.TEXT), dim(words)) for many, words in shown]
+        if looks.mean_logprob is not None:
+            lines.append(Line(f"{looks.mean_logprob:>4.1f} ", dim("mean logprob when sampled")))
+        return [line.fit(width) for line in lines]
 
     def _part(self, index: int) -> tuple[Cell, ...]:
         part = self.scores.parts[index]

@@ -47,7 +47,7 @@ class SendsPane(Pane):
         """Everything there is, the body of the last error in full, and the chart as high as there is room."""
         way = [self._api(), self._outbox(), self._delivered(width), self._taken_as(width), self._last_error(width)]
         lines = [line for line in (*way, self._bytes(width)) if line.spans]
-        lines += [Line(), self._trainer(width), self._trainer_queue(width)]
+        lines += [Line(), self._trainer(width), self._trainer_queue(width), self._staleness(width)]
         lines += self._last_answer(width, max(1, height // 4))
         chart_height = min(12, height - len(lines) - 3)
         if chart_height < 2:
@@ -62,6 +62,18 @@ class SendsPane(Pane):
             since = formatting.age(self.moment.since(self.sends.last_delivered_at))
             parts.append(Line(dim("the last "), since, dim(" ago")))
         return fact("taken as", join_that_fit(parts, width - 10, " · ")) if parts else Line()
+
+    def _staleness(self, width: int) -> Line:
+        """How many steps the policy is ahead of a group when it is trained on: until delivery, then in the queue."""
+        sends, group_size = self.sends, self.moment.snapshot.run.group_size
+        if not sends.trainer_step_at or sends.batch_size <= 0:
+            return Line()
+        queued = sends.trainer_queue * group_size / sends.batch_size
+        parts = [
+            Line(f"{sends.policy_lag:.1f}", dim(" steps until delivery")),
+            Line(dim("about "), f"{queued:.1f}", dim(" more in the queue")),
+        ]
+        return fact("staleness", join_that_fit(parts, width - 10, " · "))
 
     def _last_answer(self, width: int, most: int) -> list[Line]:
         """The last error in full, with the body of the answer."""

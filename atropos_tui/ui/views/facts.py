@@ -33,7 +33,7 @@ def fact_lines(detail: GroupDetail, chosen: int, servers: Sequence[str], now: fl
     lines = [_heading("item"), *prose_lines(detail.row.item or "(none)", width, Ink.TEXT), Line()]
     if detail.rollouts:
         lines += [_heading("score"), *_score_lines(detail.rollouts, chosen, width), Line()]
-    return [*lines, *_call_lines(detail, servers, now, width)]
+    return [*lines, *_call_lines(detail, chosen, servers, now, width)]
 
 
 def _heading(title: str, *facts: Line) -> Line:
@@ -64,17 +64,20 @@ def _number(value: float | None, ink: Ink) -> Line:
     return Line(faint("–")) if value is None else Line(Span(formatting.score(value), ink))
 
 
-def _call_lines(detail: GroupDetail, servers: Sequence[str], now: float, width: int) -> list[Line]:
-    calls = detail.calls
+def _call_lines(detail: GroupDetail, chosen: int, servers: Sequence[str], now: float, width: int) -> list[Line]:
+    """The requests that were made for this rollout, or for all of the group."""
+    if not detail.calls:
+        none = "none is known: the group was made without an inference server of ours"
+        return [_heading("requests"), Line(dim(none))]
+    calls = [call for call in detail.calls if call.rollout in (None, chosen)]
+    of_all = f"{len(detail.calls) + detail.earlier_calls} of the group"
     if not calls:
-        return [
-            _heading("requests"),
-            Line(dim("none is known: the group was made without an inference server of ours")),
-        ]
+        return [_heading("requests"), Line(dim(f"none was made for this rollout, {of_all}"))]
     failed = sum(bool(call.error) for call in calls)
     latencies = sorted(call.latency for call in calls)
+    mine = Line(strong(str(len(calls))), dim(f" of this rollout, {of_all}"))
     facts = [
-        Line(strong(str(len(calls) + detail.earlier_calls)), dim(" of the group")),
+        Line(dim(of_all)) if len(calls) == len(detail.calls) else mine,
         Line(dim("median "), formatting.duration(median(latencies))),
         Line(dim("slowest "), formatting.duration(latencies[-1])),
     ]
@@ -82,7 +85,7 @@ def _call_lines(detail: GroupDetail, servers: Sequence[str], now: float, width: 
         facts.append(Line(Span(f"{failed} failed", Ink.BAD)))
     lines = [join_that_fit([Line(strong("requests", Ink.ACCENT)), *facts], width)]
     if detail.earlier_calls:
-        lines.append(Line(faint(f"the {detail.earlier_calls} before these are not kept")))
+        lines.append(Line(faint(f"the {detail.earlier_calls} first ones of the group are not kept")))
     table = Table(_CALLS, len(calls), lambda index: _call_row(calls[index], servers, now, latencies[-1]))
     return [*lines, *table.lines(width, len(calls) + 1)]
 

@@ -39,4 +39,3 @@ def what_broke(detail: GroupDetail, width: int) -> list[Line]:
     if not lines and not detail.rollouts:
         return [waiting("nothing was kept of this group")]
     return lines
-

@@ -158,22 +158,31 @@ class TokenView(Text):
                 return _difference_mark(token.difference) * cells
 
 
-def token_facts(token: Token, many: int, width: int) -> Line:
-    """What is known of one token, in words; the most important first."""
+def token_facts(token: Token, many: int, width: int, lens: Lens = Lens.LOGPROB) -> Line:
+    """What is known of one token, in words; what the lens is about comes first."""
     logprob = "not sampled" if token.logprob is None else f"{token.logprob:.3f} ({math.exp(token.logprob):.1%})"
     ink = Ink.DIM if token.surprise is None else _surprise_ink(token.surprise)
     parts = [
         Line(dim("token "), strong(f"{token.index + 1}/{many}")),
         Line(Span("trained" if token.trained else "masked", Ink.TEXT if token.trained else Ink.DIM)),
-        Line(dim("logprob "), Span(logprob, ink)),
-        Line(dim("advantage "), "–" if token.advantage is None else f"{token.advantage:+.2f}"),
     ]
-    if token.reference is not None:
-        parts.append(Line(dim("reference "), f"{token.reference:.3f}"))
-    if token.difference is not None:
-        parts.append(Line(dim("difference "), Span(f"{token.difference:+.3f}", _difference_ink(token.difference))))
+    about = {
+        Lens.LOGPROB: Line(dim("logprob "), Span(logprob, ink)),
+        Lens.ADVANTAGE: Line(dim("advantage "), "–" if token.advantage is None else f"{token.advantage:+.2f}"),
+        Lens.REFERENCE: _reference_facts(token),
+    }
+    parts += [about.pop(lens, Line()), *about.values()]
     parts += [Line(dim("id "), str(token.token_id)), Line(faint("“"), token.text, faint("”"))]
     return join_that_fit(parts, width)
+
+
+def _reference_facts(token: Token) -> Line:
+    if token.reference is None:
+        return Line()
+    told = Line(dim("reference "), f"{token.reference:.3f}")
+    if token.difference is None:
+        return told
+    return told + Line(dim("  difference "), Span(f"{token.difference:+.3f}", _difference_ink(token.difference)))
 
 
 def legend(lens: Lens, tokens: Tokens) -> Line:

@@ -113,9 +113,11 @@ class Tokens(Sequence[Token]):
 
         On tokens that the policy sampled this estimates KL(policy ‖ reference) per token. None without a reference.
         """
-        differences = [
-            token.difference for token in self if token.trained and token.difference is not None
-        ] if self.has_reference else []  # fmt: skip
+        if self._logprobs is None or self._reference is None:
+            return None
+        both = enumerate(zip(self._logprobs, self._reference, strict=True))
+        # Logprobs above zero are placeholders.
+        differences = [p - q for index, (p, q) in both if p <= 0 and q <= 0 and self.is_trained(index)]
         finite = [difference for difference in differences if math.isfinite(difference)]
         return sum(finite) / len(finite) if finite else None
 
