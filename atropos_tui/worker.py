@@ -263,8 +263,10 @@ class Worker:
             logger.warning("the merged configuration is not written: %s", error)
 
     def _outbox_path(self, env: BaseEnv) -> Path | None:
+        from atropos_tui.runtime.config import AUTO_OUTBOX
+
         named = env.config.outbox_path
-        if named == "auto":
+        if named == AUTO_OUTBOX:
             return self._run_dir / "outbox.db"
         return Path(named).expanduser() if named is not None else None
 

@@ -27,7 +27,8 @@ beside that vLLM (TRL 1.11 and later start vLLM's; 1.16.0 was tried too):
     vllm/bin/trl vllm-serve --model /tmp/tiny --dtype float32 --max_model_len 1024 --port 9102
 
 SGLang, with its engine for JAX (Python 3.12), which compiles each length anew, for some minutes altogether. It is to be
-checked with `--one-at-a-time`: this version gives wrong logprobs for the first tokens of replies that begin together.
+checked with `--one-at-a-time --groups 1 --dialogues 2`: it is slow, and this version gives wrong logprobs for the first
+tokens of replies that begin together.
 
     python3.12 -m venv sglang && sglang/bin/pip install sglang-jax==0.1.0rc0
     JAX_PLATFORMS=cpu sglang/bin/python -m sgl_jax.launch_server --model-path /tmp/tiny --port 9103 --device cpu \\
@@ -55,8 +56,7 @@ from atropos_tui.inference import APIServerConfig, ServerManager
 
 TOLERANCE = 1e-3
 REVERSE = Path(__file__).resolve().parent.parent / "envs" / "reverse.py"
-GROUPS, GROUP_SIZE, MAX_TOKENS = 4, 8, 32
-DIALOGUES, PROMPTS = 16, 4
+GROUP_SIZE, MAX_TOKENS, PROMPTS = 8, 32, 4
 QUESTIONS = ("Hello!", "And then?", "Why — because of ☃?")
 # Far enough from 1 that a server which records the logprobs of scaled logits gives itself away.
 OTHER_TEMPERATURE = 0.5
@@ -74,6 +74,14 @@ class Recorded:
     tokens: list[int]
     masks: list[int]
     logprobs: list[float]
+
+
+@dataclass(frozen=True)
+class Amount:
+    """How much is sampled on a server."""
+
+    groups: int
+    dialogues: int
 
 
 @dataclass(frozen=True)
@@ -170,14 +178,14 @@ def alignment_faults(sequences: Iterable[Recorded]) -> list[str]:
     return faults[:1]
 
 
-def groups_of_the_environment(config: APIServerConfig) -> list[Recorded]:
+def groups_of_the_environment(config: APIServerConfig, groups: int) -> list[Recorded]:
     """What `atropos-tui process envs/reverse.py` writes for a trainer."""
     with tempfile.TemporaryDirectory() as directory:
-        groups = Path(directory, "groups.jsonl")
+        written = Path(directory, "groups.jsonl")
         flags = {
-            "env.tokenizer_name": config.tokenizer_name, "env.total_steps": GROUPS, "env.group_size": GROUP_SIZE,
+            "env.tokenizer_name": config.tokenizer_name, "env.total_steps": groups, "env.group_size": GROUP_SIZE,
             "env.max_tokens": MAX_TOKENS, "env.ensure_scores_are_not_same": "false",
-            "env.data_path_to_save_groups": groups, "openai.server_type": config.server_type,
+            "env.data_path_to_save_groups": written, "openai.server_type": config.server_type,
             "openai.base_url": config.base_url, "openai.model_name": config.model_name,
             "openai.tokenizer_name": config.tokenizer_name,
             "openai.num_max_requests_at_once": config.num_max_requests_at_once,
@@ -185,10 +193,10 @@ def groups_of_the_environment(config: APIServerConfig) -> list[Recorded]:
         }  # fmt: skip
         command = [sys.executable, "-m", "atropos_tui.cli", "process", str(REVERSE)]
         command += [str(word) for name, value in flags.items() for word in (f"--{name}", value)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=3600, check=False)
         if done.returncode != 0:
             raise SystemExit(f"{config.base_url}: the environment failed:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
-        lines = [json.loads(line) for line in groups.read_text().splitlines()]
+        lines = [json.loads(line) for line in written.read_text().splitlines()]
     return [
         Recorded(*columns)
         for line in lines
@@ -210,14 +218,14 @@ async def dialogue(servers: ServerManager) -> list[Any]:
     return nodes
 
 
-async def examine(config: APIServerConfig, right: Recomputation) -> Finding:
+async def examine(config: APIServerConfig, amount: Amount, right: Recomputation) -> Finding:
     """Everything that can be held against one server."""
     if config.server_type == "openai":
         return await examine_chats(config)
-    groups = await asyncio.to_thread(groups_of_the_environment, config)
+    groups = await asyncio.to_thread(groups_of_the_environment, config, amount.groups)
     servers = ServerManager([config])
     try:
-        dialogues = await asyncio.gather(*(dialogue(servers) for _ in range(DIALOGUES)))
+        dialogues = await asyncio.gather(*(dialogue(servers) for _ in range(amount.dialogues)))
         nodes = [node for of_one in dialogues for node in of_one]
         prompts = [await servers.get_logprobs(input_ids=node.tokens, top_k=3) for node in nodes[:PROMPTS]]
         remarks = (await temperature_remark(servers, right), version_remark(nodes))
@@ -225,19 +233,19 @@ async def examine(config: APIServerConfig, right: Recomputation) -> Finding:
         await servers.close()
     sequences = groups + [Recorded(node.tokens, node.masked_tokens, node.logprobs) for node in nodes]
     difference, prompt_difference = right.difference(sequences), max(map(right.prompt_difference, prompts))
-    faults = [*alignment_faults(sequences), *count_faults(groups, nodes)]
+    faults = [*alignment_faults(sequences), *count_faults(amount, groups, nodes)]
     faults += [f"off by {worst:.1e}" for worst in (difference, prompt_difference) if worst > TOLERANCE]
     sampled = sum(mask != -100 for sequence in sequences for mask in sequence.masks)
     return Finding(name_of(config), len(sequences), sampled, difference, prompt_difference, remarks, tuple(faults))
 
 
-def count_faults(groups: Sequence[Recorded], nodes: Sequence[Any]) -> list[str]:
+def count_faults(amount: Amount, groups: Sequence[Recorded], nodes: Sequence[Any]) -> list[str]:
     """Sequences that are missing, and dialogues of which only the last turn is trainable."""
     faults = []
-    if len(groups) != GROUPS * GROUP_SIZE:
-        faults.append(f"{len(groups)} sequences in {GROUPS} groups of {GROUP_SIZE}")
-    if len(nodes) != 2 * DIALOGUES:
-        faults.append(f"{len(nodes)} sequences of {DIALOGUES} dialogues with two first replies each")
+    if len(groups) != amount.groups * GROUP_SIZE:
+        faults.append(f"{len(groups)} sequences in {amount.groups} groups of {GROUP_SIZE}")
+    if len(nodes) != 2 * amount.dialogues:
+        faults.append(f"{len(nodes)} sequences of {amount.dialogues} dialogues with two first replies each")
     if max(sum(mask != -100 for mask in node.masked_tokens) for node in nodes) <= MAX_TOKENS:
         faults.append("earlier turns are not trainable")
     return faults
@@ -301,6 +309,8 @@ def main() -> int:
     parser.add_argument("--model", metavar="DIR", help="the model that the servers serve")
     parser.add_argument("--served-as", metavar="NAME", help="the name they serve it under (default: DIR)")
     parser.add_argument("--one-at-a-time", action="store_true", help="one reply at a time, for servers that need it")
+    parser.add_argument("--groups", type=int, default=4, help="of the environment (default: %(default)s)")
+    parser.add_argument("--dialogues", type=int, default=16, help="at once (default: %(default)s)")
     parser.add_argument("servers", nargs="*", metavar="TYPE=URL", help="vllm, trl, sglang or openai, and the address")
     options = parser.parse_args()
     if options.make_model:
@@ -310,12 +320,12 @@ def main() -> int:
         parser.error("give --model DIR and at least one TYPE=URL, or --make-model DIR")
     served_as = options.served_as or options.model
     configs = [config_of(word, options.model, served_as, options.one_at_a_time) for word in options.servers]
-    right = Recomputation(options.model)
+    amount, right = Amount(options.groups, options.dialogues), Recomputation(options.model)
     print(HEADER)
     findings = []
     for config in configs:
         try:
-            findings.append(asyncio.run(examine(config, right)))
+            findings.append(asyncio.run(examine(config, amount, right)))
         except AtroposError as error:
             findings.append(Finding(name_of(config), 0, 0, None, None, (), (str(error),)))
         print(findings[-1].row(), flush=True)

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from atropos_tui.monitor.alert_settings import AlertSettings
-from atropos_tui.monitor.new_alerts import NewAlerts
+from atropos_tui.monitor.new_alerts import NewAlerts, worth_telling
 from atropos_tui.monitor.snapshot import Alert, RunSection
 
 LOOK_SECONDS = 1.0
@@ -39,7 +39,7 @@ class AlertCommand:
             tasks.create_task(self._run_one_by_one(waiting))
             while True:
                 section = run()
-                for alert in self._new.among(section.alerts):
+                for alert in self._new.among(worth_telling(section)):
                     # Who is told of twenty alerts needs to hear of no other.
                     with contextlib.suppress(asyncio.QueueFull):
                         waiting.put_nowait((section, alert))

@@ -103,7 +103,10 @@ RELATIONS: Mapping[str, Callable[[float, float], bool]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """One condition. `field` is empty for words without one; `number` counts for numbers, `word` for all others."""
+    """One condition. `number` counts for numbers, `word` for all others.
+
+    `field` is empty for words without one; the relation `*` then says that words may only begin so.
+    """
 
     text: str
     field: str
@@ -235,7 +238,8 @@ def _term(found: re.Match[str]) -> Term:
         text = found["text"].strip('"')
         if text == "bookmarked" and '"' not in found["text"]:
             return Term(written, "bookmarked", negated=negated)
-        return Term(written, "", word=text.casefold(), negated=negated)
+        begins = found["text"].endswith("*")
+        return Term(written, "", "*" if begins else ":", text.rstrip("*" if begins else "").casefold(), negated=negated)
     field = _BY_NAME.get(found["field"])
     if field is None:
         raise UsageError(f"there is no field {found['field']!r}", f"the fields are {', '.join(_BY_NAME)}")

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from atropos_tui.monitor.snapshot import Alert
+from atropos_tui.ledger.outcomes import RunState
+from atropos_tui.monitor.snapshot import Alert, RunSection
+
+
+def worth_telling(run: RunSection) -> tuple[Alert, ...]:
+    """The run's alerts; of a run that crashed, the crash."""
+    if run.state is RunState.CRASHED:
+        return (Alert("crashed", run.why_ended or "the run crashed", run.ended_at, severe=True),)
+    return run.alerts
 
 
 class NewAlerts:

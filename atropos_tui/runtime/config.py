@@ -8,6 +8,7 @@ from typing import Any, get_type_hints
 
 from pydantic import BaseModel, Field, field_validator
 
+AUTO_OUTBOX = "auto"
 REASONING_EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh")
 
 
@@ -61,7 +62,7 @@ class BaseEnvConfig(BaseModel):
     score_tolerance: float = Field(1e-6, ge=0.0, description="Scores this close to each other count as the same")
     outbox_limit: int = Field(1000, ge=1, description="Finished groups that may wait for the trajectory API")
     outbox_path: str | None = Field(
-        "auto",
+        AUTO_OUTBOX,
         description="File where they wait; auto: in the run's directory, or a place of the environment's own under the "
         "run root; None: in memory, so that a killed process loses them",
     )

@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING
 
 from atropos_tui.errors import UsageError
 from atropos_tui.run_root import run_root
+from atropos_tui.runtime.config import AUTO_OUTBOX
 from atropos_tui.runtime.outbox import Outbox, OutboxInUse
 
 if TYPE_CHECKING:
     from atropos_tui.runtime.base_env import BaseEnv
 
 logger = logging.getLogger(__name__)
-
-AUTO = "auto"
 
 
 def outbox_path(env: BaseEnv) -> Path | None:
@@ -31,7 +30,7 @@ def outbox_path(env: BaseEnv) -> Path | None:
     named = env.config.outbox_path
     if named is None:
         return None
-    if named != AUTO:
+    if named != AUTO_OUTBOX:
         return Path(named).expanduser()
     try:
         return next(path for path in _own_places(env) if _is_free(path))

@@ -73,7 +73,8 @@ def contained(process: Any, limits: SandboxLimits, status_fd: int, *descriptors:
             call("prctl", PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         code = process(limits, status_fd, *descriptors)
     except OSError as error:
-        os.write(status_fd, f"{error.strerror}: {error.filename}".encode())
+        what = "no namespaces may be made" if error.filename == "unshare" else f"{error.filename} failed"
+        os.write(status_fd, f"{what} ({error.strerror})".encode())
     except AttributeError as error:  # a system call that this system does not have
         os.write(status_fd, str(error).encode())
     finally:

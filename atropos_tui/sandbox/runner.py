@@ -72,7 +72,7 @@ class Sandbox:
 
     async def run(self, program: str) -> SandboxResult:
         """Run the text of a Python program to its end. Raises SandboxError when there is no sandbox to run it in."""
-        with tempfile.TemporaryDirectory(prefix="sandbox-", ignore_cleanup_errors=True) as directory:
+        with self._directory() as directory:
             status_read, status_write = os.pipe()
             try:
                 process = await self._start(directory, status_write)
@@ -88,6 +88,12 @@ class Sandbox:
                 told or result.stderr.strip().rpartition("\n")[2] or "the program was not started in time"
             )
         return result
+
+    def _directory(self) -> contextlib.AbstractContextManager[str]:
+        """Where a program begins; an isolated one has a directory of its own in its namespace."""
+        if self.isolated:
+            return contextlib.nullcontext("/")
+        return tempfile.TemporaryDirectory(prefix="sandbox-", ignore_cleanup_errors=True)
 
     async def _start(self, directory: str, status_fd: int) -> asyncio.subprocess.Process:
         asked = {"status_fd": status_fd, "isolated": self.isolated, "limits": asdict(self.limits)}

@@ -8,6 +8,7 @@ flushed to the disk at each step, so the end of the machine may cost it.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import queue
 import sqlite3
@@ -151,6 +152,9 @@ class Journal:
         if self._writing:
             self._changes.put(None)
             self._thread.join()
+        # Leaves one file that can be moved alone.
+        with contextlib.suppress(sqlite3.Error):
+            self._connection.execute("PRAGMA journal_mode = DELETE")
         self._connection.close()
 
     def _later(self, apply: Callable[[sqlite3.Connection], object]) -> None:

@@ -27,7 +27,7 @@ from textual.screen import Screen
 
 from atropos_tui.errors import UsageError
 from atropos_tui.ledger.outcomes import ENDED_STATES
-from atropos_tui.monitor.new_alerts import NewAlerts
+from atropos_tui.monitor.new_alerts import NewAlerts, worth_telling
 from atropos_tui.monitor.snapshot import RunSnapshot
 from atropos_tui.ui.commanding import Asked, CommandingApp
 from atropos_tui.ui.connection import Lost, follow
@@ -220,7 +220,7 @@ class AtroposApp(CommandingApp):
                 self._lost = news
             else:
                 self._lost, self._snapshot, self._arrived_at = None, news, self._clock()
-                if self._new_alerts.among(news.run.alerts) and self._user_files.bell:
+                if self._new_alerts.among(worth_telling(news.run)) and self._user_files.bell:
                     self.bell()
                 if self._asked and news.run.state in self._asked.until:
                     self._asked = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from textual import events
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.widgets import Input
@@ -99,6 +100,9 @@ class EntryBar(Vertical):
 
     def close(self) -> None:
         self.display = False
+
+    def on_resize(self, event: events.Resize) -> None:
+        self.help.styles.height = self.help.height_for(event.size.width)
 
     def on_input_changed(self, event: Input.Changed) -> None:
         """A filter is read while it is written; what is not finished need not be wrong, so only Enter complains."""

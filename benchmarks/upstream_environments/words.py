@@ -12,6 +12,14 @@ from benchmarks.upstream_environments.differences import UNEXPLAINED
 from benchmarks.upstream_environments.runs import Outcome
 
 _LONGEST = 110
+_SHORTER = (
+    (r"importing \S+ failed: ", ""),
+    (r"(?:ModuleNotFoundError: )?No module named ", "missing module "),
+    (r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d+ (?:- )?", ""),
+    (r"/\S*/environments/", "environments/"),
+    (r"(?<!\S)\(?/\S*/\S*", "…"),
+    ("`", "'"),
+)
 _TIME = re.compile("time|seconds")
 
 
@@ -64,7 +72,7 @@ def _end(outcome: Outcome) -> str:
 
 
 def _short(text: str) -> str:
-    text = re.sub(r"importing \S+ failed: ", "", text)
-    text = re.sub(r"(?:ModuleNotFoundError: )?No module named ", "missing module ", text)
-    text = re.sub(r"/\S*/environments/", "environments/", text)
-    return text[:_LONGEST]
+    """Without times, folders of this machine and backticks, and cut where it gets long."""
+    for pattern, instead in _SHORTER:
+        text = re.sub(pattern, instead, text)
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1].rstrip() + "…"

@@ -115,14 +115,17 @@ def test_the_table_tells_what_there_is_a_result_for(tmp_path: Path):
     for setup, fields in ((Setup.OURS, {"images": None}), (Setup.UPSTREAM, {"images": []})):
         outcome = Outcome("a/env.py", setup, "process", status=0, groups=[scored | fields])
         outcome.save(results.emptied("a/env.py", setup))
-    Outcome("b.py", "ours", "process", status=1, last_line="a | b").save(results.emptied("b.py", Setup.OURS))
+    last = "2026-11-29 10:20:30,400 ERROR a | b in /home/somebody/environments/b.py (/usr/lib/c.py) `d`" + "!" * 100
+    Outcome("b.py", "ours", "process", status=1, last_line=last).save(results.emptied("b.py", Setup.OURS))
     for setup in (Setup.OURS, Setup.UPSTREAM):
         metrics = {"accuracy": 0.5, "time_seconds": 1.0 if setup is Setup.OURS else 2.0}
         outcome = Outcome("c.py", setup, "evaluate", status=0, calls={"chat": 3}, metrics=metrics)
         outcome.save(results.emptied("c.py", setup))
     rows = [row.split(" | ") for row in table(["a/env.py", "b.py", "c.py", "d.py"], results).splitlines()]
     assert rows[2][2:5] == ["1 groups", "1 groups", "same but absent"]
-    assert rows[3][2] == "exit 1: a \\| b"
+    assert rows[3][2].startswith("exit 1: ERROR a \\| b in environments/b.py ")
+    assert rows[3][2].endswith("…")
+    assert "/usr" not in rows[3][2]
     assert rows[4][2:5] == ["metrics, 3 calls", "metrics, 3 calls", "same metrics"]
     assert set(rows[5][1:-1]) == {""}
     told = figures(["a/env.py", "b.py", "c.py", "d.py"], results)

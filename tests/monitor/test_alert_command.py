@@ -12,10 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from atropos_tui.ledger.outcomes import RunState
 from atropos_tui.monitor import alert_command
 from atropos_tui.monitor.alert_command import AlertCommand, variables
 from atropos_tui.monitor.alert_settings import AlertSettings
-from atropos_tui.monitor.new_alerts import NewAlerts
+from atropos_tui.monitor.new_alerts import NewAlerts, worth_telling
 from atropos_tui.monitor.snapshot import Alert, RunSection
 
 LIMIT = 20.0
@@ -44,7 +45,7 @@ async def following(settings: AlertSettings, run_dir: Path, alerts: list[Alert])
 
 async def until_written(path: Path, lines: int) -> list[str]:
     async with asyncio.timeout(LIMIT):
-        while len(told := lines_of(path)) < lines:
+        while len(told := lines_of(path)) < lines:  # noqa: ASYNC110  another process writes them
             await asyncio.sleep(0.02)
     return told
 
@@ -105,6 +106,12 @@ def test_an_alert_that_goes_and_comes_again_is_new_again() -> None:
     assert new.among((STUCK,)) == []
     assert new.among(()) == []
     assert new.among((STUCK,)) == [STUCK]
+
+
+def test_of_a_run_that_crashed_the_crash_is_told_and_nothing_else() -> None:
+    crashed = RunSection(state=RunState.CRASHED, why_ended="KeyError: 'answer'", ended_at=7.0, alerts=(STUCK,))
+    assert worth_telling(crashed) == (Alert("crashed", "KeyError: 'answer'", 7.0, severe=True),)
+    assert worth_telling(replace(crashed, state=RunState.RUNNING)) == (STUCK,)
 
 
 def test_a_zero_byte_is_left_out_of_the_variables(tmp_path: Path) -> None:

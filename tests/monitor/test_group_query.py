@@ -127,7 +127,7 @@ def test_groups_without_a_value_come_last_in_either_order() -> None:
 
 
 def test_an_order_that_is_not_there_is_named_with_those_that_are() -> None:
-    with pytest.raises(UsageError, match="no order 'beauty'.*score"):
+    with pytest.raises(UsageError, match=r"no order 'beauty'.*score"):
         GroupFilter.of(GroupQuery(order="beauty"))
 
 

@@ -51,7 +51,7 @@ TERMS = st.one_of(
     st.sampled_from(
         ["outcome:sk", "outcome:delivered", "reason:env", "reason:identical_scores", "split:too_hard", "finish:stop",
          "finish:st", "finish:length", "item:ITEM", 'item:"m 3"', "error:keyerror", "error:%", "item:_", "zebra",
-         '"zebra crossing"', "löwe", "nowhere", "keyerror"]
+         "zeb*", "löw*", '"zebra crossing"', "löwe", "nowhere", "keyerror"]
     ),
 )  # fmt: skip
 FILTERS = st.lists(st.builds("{}{}".format, st.sampled_from(["", "-"]), TERMS), max_size=3).map(" ".join)
@@ -87,6 +87,11 @@ def test_pages_in_any_order_make_one_list(reader: RunFileReader, order: str) -> 
             if (older_than := page.older_than) is None:
                 break
         assert found == ids(sorted_rows(whole.rows, order))
+
+
+def test_a_star_finds_words_that_begin_so_and_without_it_words_are_whole(reader: RunFileReader) -> None:
+    for text, groups in (("zebra", 20), ("zebr", 0), ("zebr*", 20), ('"zebr*"', 0), ("-zebr*", 16)):
+        assert reader.page(GroupFilter.of(GroupQuery(text)), None, 50).total == groups, text
 
 
 def test_a_phrase_with_a_quote_or_of_punctuation_alone_is_harmless(reader: RunFileReader) -> None:

@@ -79,6 +79,11 @@ class Served:
         if self.process.returncode is None:
             self.kill()
 
+    async def until(self, condition: Callable[[], object]) -> None:
+        """A process takes seconds to begin, on a machine that is busy."""
+        await until(lambda: condition() or self.process.poll() is not None, patience=90)
+        assert self.process.returncode is None, self.process.communicate()[1]
+
     def kill(self) -> str:
         """What it said until it was killed."""
         self.process.send_signal(signal.SIGKILL)
@@ -99,7 +104,7 @@ async def test_a_killed_process_loses_no_finished_group_and_its_successor_sends_
 ):
     api.scored_error = 503
     with Served(tmp_path, tokenizer_dir, api, 100) as served:
-        await until(lambda: api.refused_groups >= 3)
+        await served.until(lambda: api.refused_groups >= 3)
         served.kill()
     (config,) = (root / "outboxes").glob("*.config.yaml")
     assert "group_size: 2" in config.read_text()
@@ -107,7 +112,7 @@ async def test_a_killed_process_loses_no_finished_group_and_its_successor_sends_
     assert left >= 1
     api.scored_error = 0
     with Served(tmp_path, tokenizer_dir, api, 200) as served:
-        await until(lambda: len(api.groups) == left + 3)
+        await served.until(lambda: len(api.groups) == left + 3)
         assert f"{left} groups that an earlier process left are sent first" in served.kill()
     first, second = api.registrations
     assert first["run_id"] == second["run_id"]
@@ -120,8 +125,8 @@ async def test_a_killed_process_loses_no_finished_group_and_its_successor_sends_
 async def test_who_wants_it_in_memory_gets_no_file(
     root: Path, tmp_path: Path, tokenizer_dir: Path, api: FakeTrajectoryApi
 ):
-    with Served(tmp_path, tokenizer_dir, api, 100, "--env.outbox_path", "None"):
-        await until(lambda: len(api.groups) == 3)
+    with Served(tmp_path, tokenizer_dir, api, 100, "--env.outbox_path", "None") as served:
+        await served.until(lambda: len(api.groups) == 3)
     assert list(tmp_path.rglob("*.db")) == []  # noqa: ASYNC240  files are all that is looked at here
 
 

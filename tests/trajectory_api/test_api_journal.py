@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 import os
 import resource
 import signal
@@ -16,8 +18,9 @@ import pytest
 
 from atropos_tui.errors import UsageError
 from atropos_tui.monitor.supervisor import ChildProcess
+from atropos_tui.runtime.encoding import encode_group
 from atropos_tui.trajectory_api.journal import Journal
-from tests.trajectory_api.bodies import environment, group, mark_of, registration
+from tests.trajectory_api.bodies import GROUP_KEYS, environment, group, mark_of, registration
 from tests.trajectory_api.conftest import Api
 
 Restart = Callable[[], Any]
@@ -56,6 +59,24 @@ async def test_a_restart_resumes_step_environments_queue_and_buffers(restart: Re
     answer = (await api.post("/scored_data", json=group(3, mark=51, env_id=env_id))).json()
     assert answer == {"status": "buffered", "buffer_size": 0}
     assert [mark_of(received) for received in (await api.get("/batch")).json()["batch"]] == [4, 50, 51]
+
+
+@pytest.mark.parametrize("shape", ["json", "gzip of ours", "gzip of upstream's"])
+async def test_a_group_comes_out_of_the_journal_as_it_went_in(restart: Restart, shape: str) -> None:
+    rows = [[sequence * 997 + position * 7 for position in range(500)] for sequence in range(4)]
+    sent = group(4, tokens=rows, masks=rows)
+    plain = json.dumps(sent).encode()
+    ours = encode_group(sent).with_env_id(None)
+    body = {"json": plain, "gzip of ours": ours, "gzip of upstream's": gzip.compress(plain)}[shape]
+    api = restart()
+    await api.start_run(batch_size=4)
+    await api.post("/scored_data", content=body, headers={} if shape == "json" else {"content-encoding": "gzip"})
+    api = restart()
+    for accepted in ("gzip", "identity"):
+        (received,) = (await api.get("/batch", headers={"accept-encoding": accepted})).json()["batch"]
+        assert received.items() >= sent.items()
+        assert set(received) == GROUP_KEYS
+        await api.post("/scored_data", content=plain)
 
 
 async def test_a_set_that_left_its_buffer_stays_in_the_queue_over_a_restart(restart: Restart) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import stat
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -57,6 +58,13 @@ class TestTheList:
                 for word in ("score<0", "outcome:skipped", "finish:length", "bookmarked", "note:odd", "a phrase"):
                     assert word in shown
                 assert o.groups.size.height >= 5
+
+    async def test_the_explanation_fits_the_terminal_when_its_size_changes(self, make_app: MakeApp) -> None:
+        async with opened(make_app, size=(200, 60)) as o:
+            await o.press("slash")
+            await o.pilot.resize_terminal(80, 24)
+            help_of_entry = o.app.screen.query_one("#entry-help", Canvas)
+            await o.until(lambda: any("note:odd" in line for line in painted(help_of_entry)))
 
     async def test_a_filter_that_cannot_be_read_says_why_and_stays_open(self, make_app: MakeApp) -> None:
         async with opened(make_app) as o:
@@ -306,3 +314,21 @@ class TestTakingAway:
 def test_every_command_of_the_trajectories_has_its_action() -> None:
     for command in commands([Scope.TRAJECTORIES]):
         assert hasattr(TrajectoriesScreen, f"action_{command.action.partition('(')[0]}"), command.id
+
+
+@pytest.mark.parametrize(
+    ("item", "narrow"),
+    [
+        ("{'question': 'What is it?', 'level': 1}", "What is it?"),
+        ('{"text": "it\'s", "n": 2}', "it's"),
+        ("{'n': 3, 'level': 1}", "3"),
+        ("plain item", "plain item"),
+        ("{", "{"),
+    ],
+)
+async def test_in_a_narrow_list_an_item_is_told_by_its_first_value(make_app: MakeApp, item: str, narrow: str) -> None:
+    group = chat_group()
+    source = source_of_chats(replace(group, row=replace(group.row, item=item)))
+    async with opened(make_app, source) as o:
+        row = next(line for line in painted(o.groups) if "1387" in line)
+        assert f" {narrow} " in row

@@ -85,7 +85,7 @@ def _add_term(conditions: Conditions, term: Term, text_parts: Sequence[int]) -> 
     elif term.field in ("item", "error"):
         _add_has(conditions, (f"g.{term.field}",), term.word, "")
     else:
-        expression = match_expression(f'"{term.word}"')
+        expression = match_expression(f"{term.word}*" if term.relation == "*" else f'"{term.word}"')
         indexes = [f"SELECT rowid FROM text_{part} WHERE text_{part} MATCH ?" for part in text_parts]
         said = f" OR g.content_id IN ({' UNION ALL '.join(indexes)})" if expression and indexes else ""
         _add_has(conditions, ("g.item", "g.error"), term.word, said)

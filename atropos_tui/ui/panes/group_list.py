@@ -45,9 +45,9 @@ _WIDE = (
 )
 _WIDE_FROM = 96
 # Cells; of less of an item nobody knows which it is.
-_LEAST_OF_ITEM = 8
-# Items are mostly dicts that all begin alike.
-_KEY_OF_ITEM = re.compile(r"^\{['\"]\w{1,30}['\"]: ['\"]?")
+_LEAST_OF_ITEM = 5
+_ROOM_FOR_ITEM = 24
+_FIRST_VALUE = re.compile(r"""\{['"]\w{1,30}['"]: (?P<value>'[^']*|"[^"]*|[^,}]+)""")
 
 
 class GroupListPane(Pane):
@@ -203,9 +203,19 @@ def _order_words(order: str) -> str:
 
 def _item_and_reason(row: EndedRow) -> Cell:
     """Why a group did not reach the trainer comes first, as the column may be short."""
-    item = visible(_KEY_OF_ITEM.sub("", row.item))
     if row.outcome is Outcome.DELIVERED:
-        return Line(item)
+        return lambda width: Line(visible(_preview(row.item, width))).fit(width)
     reason = Line(Span(short_reason(row), OUTCOME_INKS[row.outcome]))
-    both = reason + Line(faint(" · "), dim(item))
-    return lambda width: (both if width >= reason.width + _LEAST_OF_ITEM else reason).fit(width)
+
+    def draw(width: int) -> Line:
+        room = width - reason.width - 3
+        item = Line(faint(" · "), dim(visible(_preview(row.item, room)))) if room >= _LEAST_OF_ITEM else Line()
+        return (reason + item).fit(width)
+
+    return draw
+
+
+def _preview(item: str, room: int) -> str:
+    """Items are mostly dicts that all begin alike: where there is little room, the first value alone."""
+    found = _FIRST_VALUE.match(item) if room < _ROOM_FOR_ITEM else None
+    return found["value"].strip("'\"") if found else item

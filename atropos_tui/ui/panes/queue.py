@@ -121,7 +121,7 @@ class QueuePane(Pane):
             return [*head, Line(), waiting(self._why_empty())]
         if roomy:
             head.append(self._order_line(width) if self.zoomed or self.order is not Order.LONGEST else Line())
-        foot = self._details(width) if height >= _ROOM_FOR_DETAILS else []
+        foot = self._details(width) if self.zoomed and height >= _ROOM_FOR_DETAILS else []
         gap = 1 if width < _NARROW else 2
         table = Table(_columns(width), self.rows, self._row, cursor=self.shown_cursor, gap=gap)
         room = height - len(head) - len(foot)

@@ -35,9 +35,9 @@ def trend(samples: Sequence[Sample], width: int, height: int, *, bottom: float, 
     if any(point.low < point.high for point in points):
         plot.draw_band(points)
     plot.draw_line(points)
-    labels = {0: formatting.score(top), height - 1: formatting.score(bottom)}
+    labels = {0: _label(top), height - 1: _label(bottom)}
     if height >= 7:
-        labels[height // 2] = formatting.score(top - (top - bottom) * (height // 2 + 0.5) / height)
+        labels[height // 2] = _label(top - (top - bottom) * (height // 2 + 0.5) / height)
     return [gutter(labels.get(y, "")) + row for y, row in enumerate(plot.lines())]
 
 
@@ -124,6 +124,12 @@ def _thinned(samples: Sequence[Sample], most: int) -> list[Sample]:
             )
         )
     return thinned
+
+
+def _label(value: float) -> str:
+    """With a digit less where a minus takes its place."""
+    text = formatting.score(value)
+    return text if len(text) < GUTTER else f"{value:.1f}"
 
 
 def gutter(label: str) -> Line:
