@@ -38,8 +38,9 @@ from benchmarks.run_file import GROUP, Answers, resident_megabytes, tell_group  
 
 SAMPLES = 20
 GROUPS_A_SNAPSHOT = 50
-# Small, so that it is reached early: until then the tables of the file grow, and what SQLite remembers of them.
+# Small, so that these bounds are reached early: until then what they bound grows.
 RECORD_LIMIT = 40 << 20
+REMEMBERED_GROUPS = 1_000
 # Megabytes per 100,000 groups; what is left of the allocator's own unrest.
 MOST_GROWTH = 2.0
 
@@ -48,7 +49,7 @@ def monitor_side(groups: int) -> Iterator[tuple[int, float]]:
     """Groups so far and megabytes, `SAMPLES` times."""
     with tempfile.TemporaryDirectory() as directory:
         recorder = Recorder(Path(directory) / "run.db", RecordLevel.ALL, RECORD_LIMIT)
-        view = RunView(MemoryGroupStore(), recorder=recorder)
+        view = RunView(MemoryGroupStore(REMEMBERED_GROUPS), recorder=recorder)
         encoder = SnapshotEncoder()
         recorder.start(1, 1, time.time())
         for number in told(view, groups):
@@ -80,7 +81,7 @@ async def _watch(groups: int, samples: list[tuple[int, float]]) -> None:
 
         async def stream(self, hz: float) -> AsyncIterator[RunSnapshot]:
             del hz
-            view, encoder, merger = RunView(MemoryGroupStore()), SnapshotEncoder(), SnapshotMerger()
+            view, encoder, merger = RunView(MemoryGroupStore(REMEMBERED_GROUPS)), SnapshotEncoder(), SnapshotMerger()
             known: dict[str, int] = {}
             for number in told(view, groups):
                 if number % GROUPS_A_SNAPSHOT == 0 and (body := encoder.encode(view.snapshot(), known)):

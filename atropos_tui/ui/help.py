@@ -43,7 +43,7 @@ class HelpScreen(ModalScreen[None]):
 
 
 class HelpPage(Canvas):
-    """One block for each scope, in two columns where there is room; at the right the ids by which a keymap names them."""
+    """One block for each scope, in two columns where there is room; at the right the ids that a keymap names."""
 
     def __init__(self, scopes: Sequence[Scope]) -> None:
         super().__init__(id="help")

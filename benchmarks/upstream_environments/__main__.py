@@ -103,7 +103,11 @@ def _parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     parser.add_argument("--all", action="store_true", help="all environment files of the checkout")
     parser.add_argument(
-        "--output", type=Path, default=Path("upstream_results"), metavar="DIR", help="(default: %(default)s)"
+        "--output",
+        type=Path,
+        default=Path(".cache/upstream_environments"),
+        metavar="DIR",
+        help="(default: %(default)s)",
     )
     parser.add_argument("--limit", type=float, default=120.0, metavar="S", help="longest a run may take (default: 120)")
     parser.add_argument("--table", action="store_true", help="run nothing: print the table of the results in DIR")

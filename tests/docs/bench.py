@@ -33,10 +33,17 @@ class Bench:
         self.directory = directory
         self.processes = MarkedProcesses()
         self._api, self._policy = api, policy
-        (directory / "envs").symlink_to(ROOT / "envs")
-        for name in ("their_env.py", "my_env.py"):
-            shutil.copy(ROOT / "envs" / "reverse.py", directory / name)
-        token = directory / "token"
+        self._place = directory
+        self.sit_down("start")
+
+    def sit_down(self, name: str) -> None:
+        """Go on in another directory, which has the files that the documentation speaks of."""
+        self._place = self.directory / name
+        self._place.mkdir()
+        (self._place / "envs").symlink_to(ROOT / "envs")
+        for file in ("their_env.py", "my_env.py"):
+            shutil.copy(ROOT / "envs" / "reverse.py", self._place / file)
+        token = self._place / "token"
         token.write_text("secret\n")
         token.chmod(0o600)
 
@@ -75,7 +82,7 @@ class Bench:
     def finishes(self, text: str, statuses: tuple[int, ...] = (0,)) -> str:
         """What it prints; it must end by itself with one of these statuses."""
         done = subprocess.run(
-            ["sh", "-c", self.filled_in(text)], cwd=self.directory, env=self.environment, capture_output=True,
+            ["sh", "-c", self.filled_in(text)], cwd=self._place, env=self.environment, capture_output=True,
             text=True, timeout=PATIENCE, check=False,
         )  # fmt: skip
         assert done.returncode in statuses, f"{text}: {done.returncode}\n{done.stdout[-2000:]}{done.stderr[-2000:]}"
@@ -83,7 +90,7 @@ class Bench:
 
     def shows(self, text: str, *seen: str) -> None:
         """Run it in a terminal until all this is seen, and leave."""
-        terminal = Terminal(["sh", "-c", f"exec {self.filled_in(text)}"], self.environment, self.directory)
+        terminal = Terminal(["sh", "-c", f"exec {self.filled_in(text)}"], self.environment, self._place)
         try:
             terminal.wait_for(*seen)
         finally:
@@ -113,7 +120,7 @@ class Bench:
     def _started(self, text: str) -> Iterator[subprocess.Popen[str]]:
         """In the background; it is asked to end in the end, and must."""
         with subprocess.Popen(
-            ["sh", "-c", f"exec {self.filled_in(text)}"], cwd=self.directory, env=self.environment,
+            ["sh", "-c", f"exec {self.filled_in(text)}"], cwd=self._place, env=self.environment,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         ) as process:  # fmt: skip
             try:

@@ -20,10 +20,10 @@ class Command:
 
 
 def commands() -> Iterator[Command]:
-    """Every line of every `sh` block, continued lines joined and comments taken away."""
+    """Every line of every `sh` block that is no script, continued lines joined and comments taken away."""
     for page in PAGES:
         for language, block in _BLOCK.findall(page.read_text(encoding="utf-8")):
-            if language != "sh":
+            if language != "sh" or block.startswith("#!"):
                 continue
             for line in block.replace("\\\n", " ").splitlines():
                 text = " ".join(re.sub(r"(^|\s)#.*", "", line).split())
