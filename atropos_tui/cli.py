@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
 
+from atropos_tui import collector
 from atropos_tui.arguments import byte_count, verb_parser
 from atropos_tui.errors import AtroposError, UsageError
 from atropos_tui.verbs.screen_flags import add_screen_flags, screen_options
@@ -38,7 +39,8 @@ def _demo(argv: Sequence[str]) -> int:
     parser.add_argument(
         "--envs", default="reverse", metavar="TASK,…",
         help="what the one policy is to learn: reverse, sort, shift, or files of your own",
-    )
+    )  # fmt: skip
+    add_screen_flags(parser)
     args = parser.parse_args(argv)
     if not 0 < args.seconds < float("inf"):
         raise UsageError(f"--seconds {args.seconds:g} is not a duration", "give a number above 0")
@@ -48,7 +50,10 @@ def _demo(argv: Sequence[str]) -> int:
     from atropos_tui.verbs.pocket_loop import pocket_tasks
 
     tasks = pocket_tasks(args.envs)
-    return run_demo(tasks=tasks, headless=args.headless, seconds=args.seconds, as_json=args.json, seed=args.seed)
+    return run_demo(
+        tasks=tasks, headless=args.headless, seconds=args.seconds, as_json=args.json, seed=args.seed,
+        screen=screen_options(args),
+    )  # fmt: skip
 
 
 def _serve(argv: Sequence[str]) -> int:
@@ -125,7 +130,9 @@ def _in_module(module: str, about: str) -> Callable[[Sequence[str]], int]:
     """A verb that has a module of its own, whose `main` takes the arguments."""
 
     def run(argv: Sequence[str]) -> int:
-        status: int = import_module(f"atropos_tui.verbs.{module}").main(argv)
+        with collector.at_rest():
+            verb = import_module(f"atropos_tui.verbs.{module}")
+        status: int = verb.main(argv)
         return status
 
     run.__doc__ = about

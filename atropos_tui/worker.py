@@ -42,9 +42,9 @@ from atropos_tui.monitor.ending import GRACE_SECONDS, Ending, SignalPipe
 from atropos_tui.monitor.group_store import MemoryGroupStore
 from atropos_tui.monitor.monitor_thread import MonitorThread
 from atropos_tui.monitor.remote_access import open_to_others
+from atropos_tui.monitor.run_file.place import RUN_FILE
 from atropos_tui.monitor.run_file.recorder import DEFAULT_SIZE_LIMIT, Recorder
 from atropos_tui.monitor.run_file.resume import Begun, begun_in
-from atropos_tui.monitor.run_file.schema import RUN_FILE
 from atropos_tui.monitor.run_file.writer import RecordLevel
 from atropos_tui.monitor.run_view import RunView
 from atropos_tui.monitor.unix_socket import remove_socket, socket_path_for
@@ -63,6 +63,8 @@ NEW_OBJECTS_BEFORE_COLLECTING = 100_000
 LONGEST_TURN = 0.0005
 # How long an operator's command waits for a loop that the author's code holds, before it is left to be taken later.
 ANSWER_SECONDS = 1.0
+# Who pauses the run, where the request does not tell.
+_NOBODY_SAID = "an operator"
 LOG_BYTES = 20 << 20
 LOG_FILES = 3
 # What the record of a run that is given up may take to be written.
@@ -412,11 +414,11 @@ class RunCommands:
     def __init__(self, worker: Worker) -> None:
         self._worker = worker
 
-    def pause(self) -> None:
-        self._worker.command("pause")
+    def pause(self, by: str) -> None:
+        self._worker.command("pause", by or _NOBODY_SAID)
 
-    def pause_now(self) -> None:
-        self._worker.command("pause_now")
+    def pause_now(self, by: str) -> None:
+        self._worker.command("pause_now", by or _NOBODY_SAID)
 
     def resume(self) -> None:
         self._worker.command("resume")

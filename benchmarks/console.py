@@ -40,6 +40,8 @@ RATES = (0.1, 10, 100, 1_000, 10_000)
 WATCH_SECONDS = 8.0
 SETTLE_SECONDS = 3.0
 DASHBOARD = b"Rollout queue"
+# What is drawn only where numbers of the run are known: the first line of the rollout queue.
+CONTENT = b"backlog"
 
 # A key, and what is drawn when its effect is on the screen: help, back, a pane alone, back.
 KEYS = ((b"?", b"esc closes"), (b"\x1b", DASHBOARD), (b"z", DASHBOARD), (b"z", b"Trainer sends"))
@@ -68,17 +70,17 @@ def attach(socket: str) -> list[str]:
 
 
 def first_paint() -> dict[str, float]:
-    """Medians in ms, taken in turns."""
+    """Medians in ms, taken in turns; the first starts only write bytecode."""
     seconds: dict[str, list[float]] = {"ours": [], "empty": []}
     with busy_worker(10) as socket:
-        for _ in range(PAINTS):
+        for _ in range(1 + PAINTS):
             for side, command, text in (
                 ("empty", [sys.executable, "-c", EMPTY_APP], b"nothing here"),
-                ("ours", attach(socket), b"delivered"),
+                ("ours", attach(socket), CONTENT),
             ):
                 with ScreenInTerminal(command) as screen:
                     seconds[side].append(screen.wait_for(text))
-    ours, empty = (1000 * statistics.median(seconds[side]) for side in ("ours", "empty"))
+    ours, empty = (1000 * statistics.median(seconds[side][1:]) for side in ("ours", "empty"))
     return {"ours_ms": ours, "empty_ms": empty, "ratio": ours / empty}
 
 
@@ -127,9 +129,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             f"first paint      {paint['ours_ms']:.0f} ms, an empty application {paint['empty_ms']:.0f} ms:"
             f" {paint['ratio']:.2f} × (≤ 1.5)"
         )
-        print(
-            f"key to repaint   p50 {keys['p50_ms']:.1f} ms, p99 {keys['p99_ms']:.1f} ms (≤ 50), max {keys['max_ms']:.1f}"
-        )
+        p50, p99, longest = (keys[name] for name in ("p50_ms", "p99_ms", "max_ms"))
+        print(f"key to repaint   p50 {p50:.1f} ms, p99 {p99:.1f} ms (≤ 50), max {longest:.1f} ms")
         for row in loads:
             print(
                 f"{row['groups_per_second']:>8,g} groups/s   {row['cpu_percent']:5.1f} % of a core,"

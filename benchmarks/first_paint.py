@@ -25,16 +25,14 @@ sys.path.insert(0, str(ROOT))
 
 from atropos_tui.monitor.discovery import WorkerFile, write_worker_file  # noqa: E402
 from atropos_tui.monitor.monitor_thread import MonitorThread  # noqa: E402
+from atropos_tui.monitor.run_file.place import RUN_FILE  # noqa: E402
 from atropos_tui.monitor.run_file.recorder import MAX_CONTENTS, Recorder  # noqa: E402
-from atropos_tui.monitor.run_file.schema import RUN_FILE  # noqa: E402
 from atropos_tui.monitor.run_file.writer import RecordLevel  # noqa: E402
-from benchmarks.console import EMPTY_APP  # noqa: E402
+from benchmarks.console import CONTENT, EMPTY_APP  # noqa: E402
 from benchmarks.screen_in_terminal import ScreenInTerminal  # noqa: E402
 
 BUDGET_SECONDS = 0.3
 BUDGET_RATIO = 1.5
-# A number of the run that only a frame with content has.
-CONTENT = b"delivered"
 
 
 def age(run_dir: Path, rollouts: int) -> None:
@@ -83,14 +81,17 @@ def aged_worker(run_dir: Path, rollouts: int) -> Iterator[None]:
 
 
 def paints(command: Sequence[str], times: int) -> tuple[float, float]:
-    """Median seconds to content of this command and of the empty application, in turns."""
+    """Median seconds to content of this command and of the empty application, in turns.
+
+    The first starts, which write bytecode, do not count.
+    """
     ours, empty = [], []
-    for _ in range(times):
+    for _ in range(1 + times):
         with ScreenInTerminal([sys.executable, "-c", EMPTY_APP]) as screen:
             empty.append(screen.wait_for(b"nothing here"))
         with ScreenInTerminal(command) as screen:
             ours.append(screen.wait_for(CONTENT))
-    return statistics.median(ours), statistics.median(empty)
+    return statistics.median(ours[1:]), statistics.median(empty[1:])
 
 
 def report(name: str, ours: float, empty: float) -> bool:

@@ -8,6 +8,7 @@ import pty
 import select
 import struct
 import subprocess
+import tempfile
 import termios
 import time
 from collections.abc import Sequence
@@ -17,6 +18,8 @@ from typing import Self
 COLUMNS, ROWS = 120, 40
 PATIENCE = 60.0
 _TICKS = os.sysconf("SC_CLK_TCK")
+# An installed program has its bytecode, which a source tree may lack: then its sources would be compiled at each start.
+_BYTECODE = tempfile.TemporaryDirectory(prefix="bytecode-")
 
 
 class ScreenInTerminal:
@@ -27,9 +30,10 @@ class ScreenInTerminal:
         self.received = 0
         self._master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
-        left_out = ("NO_COLOR", "TMUX", "STY", "TEXTUAL_THEME")
+        left_out = ("NO_COLOR", "TMUX", "STY", "TEXTUAL_THEME", "PYTHONDONTWRITEBYTECODE")
         environment = {name: value for name, value in os.environ.items() if name not in left_out}
         environment |= {"TERM": "xterm-256color", "COLORTERM": "truecolor", "HF_HUB_OFFLINE": "1"}
+        environment["PYTHONPYCACHEPREFIX"] = _BYTECODE.name
         self._process = subprocess.Popen(
             command, stdin=slave, stdout=slave, stderr=slave, env=environment, start_new_session=True
         )

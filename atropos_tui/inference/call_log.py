@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import time
 from dataclasses import dataclass
 from typing import Protocol
@@ -29,37 +28,45 @@ class ReportedServer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One request on its way."""
+    """One request on its way, and who heard that it began; the end is told to the same."""
 
+    stream: EventStream | None
     call_id: int
     group_id: int | None
     rollout: int | None
     server: int
     split: Split
     n: int
+    auxiliary: bool
     started: float
 
 
 class CallLog:
-    """Publishes to the attached event stream; says nothing while none is attached."""
+    """Publishes to the attached event stream; says nothing while none is attached.
+
+    `auxiliary` servers are those that an environment made itself.
+    """
 
     def __init__(self) -> None:
         self.stream: EventStream | None = None
-        self._ids = itertools.count(1)
+        self.auxiliary = False
 
     def start(self, server: ReportedServer, split: Split, n: int) -> Call:
         group_id, rollout = current_group.get(), current_rollout.get()
-        call = Call(next(self._ids), group_id, rollout, server.index, split, n, time.monotonic())
-        if self.stream is not None:
-            self.stream.publish(
-                CallStarted, call_id=call.call_id, group_id=call.group_id, server=call.server, split=split, n=n
-            )
+        stream = self.stream
+        number = stream.number_call() if stream is not None else 0
+        call = Call(stream, number, group_id, rollout, server.index, split, n, self.auxiliary, time.monotonic())
+        if stream is not None:
+            stream.publish(
+                CallStarted, call_id=number, group_id=group_id, server=server.index, split=split, n=n,
+                auxiliary=self.auxiliary,
+            )  # fmt: skip
         return call
 
     def finish(self, call: Call, told: Told = NOTHING_TOLD, *, error: str = "", error_kind: str = "") -> None:
-        if self.stream is None:
+        if call.stream is None:
             return
-        self.stream.publish(
+        call.stream.publish(
             CallFinished,
             call_id=call.call_id,
             group_id=call.group_id,
@@ -74,6 +81,7 @@ class CallLog:
             weight_version=told.weight_version,
             error=error,
             error_kind=error_kind,
+            auxiliary=call.auxiliary,
         )
 
     def health(self, server: ReportedServer) -> None:
@@ -89,4 +97,5 @@ class CallLog:
             detail=server.health_detail,
             limit=server.sem.limit,
             eval_limit=server.eval_sem.limit,
+            auxiliary=self.auxiliary,
         )

@@ -15,6 +15,8 @@ from atropos_tui.inference.failures import RequestError, malformed, timed_out
 from atropos_tui.inference.health import HealthWatch, ProbedServer
 from atropos_tui.inference.permits import PermitQueue, Split
 from atropos_tui.inference.results import Operation
+from atropos_tui.inference.run_servers import current_servers
+from atropos_tui.ledger import EventStream
 
 if TYPE_CHECKING:
     from atropos_tui.inference.server import APIServer
@@ -41,6 +43,17 @@ class ServerPool:
             server.index = index
             server.pool = self
 
+    def attach(self, stream: EventStream, first: int | None = None) -> None:
+        """Publish health and requests to this stream from now on. The servers have the numbers from `first` on, or new
+        ones; told of the same stream again, they keep theirs."""
+        if stream is not self.log.stream:
+            first = stream.number_servers(len(self.servers)) if first is None else first
+            for number, server in enumerate(self.servers, first):
+                server.index = number
+            self.log.stream = stream
+        for server in self.servers:
+            self.log.health(server)
+
     async def complete(
         self, operation: Operation[R], arguments: dict[str, Any], among: Sequence[APIServer] | None = None
     ) -> R:
@@ -52,6 +65,8 @@ class ServerPool:
         servers = self.servers if among is None else tuple(among)
         if not servers:
             raise no_server()
+        if self.log.stream is None and (run := current_servers.get()) is not None:
+            run.join(self)
         split: Split = "train" if arguments.pop("split", "train") == "train" else "eval"
         seconds = arguments.pop("timeout", None)
         n = int(arguments.get("n") or 1)

@@ -81,10 +81,11 @@ class ServerManager:
         self._pool = ServerPool(self._servers)
 
     def attach(self, stream: EventStream) -> None:
-        """Publish the servers' health and every request to this stream from now on."""
-        self._pool.log.stream = stream
-        for server in self._servers:
-            self._pool.log.health(server)
+        """Publish the servers' health and every request to this stream from now on.
+
+        A manager that was never attached joins the run in whose code it is first called.
+        """
+        self._pool.attach(stream)
 
     async def close(self) -> None:
         """End health probes and close connections. Requests after this open new ones."""

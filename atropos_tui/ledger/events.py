@@ -76,11 +76,15 @@ class RunConfigured(EventBase):
 
 
 class StateChanged(EventBase):
-    """`waiting_for` says in words what the run waits for and where; empty when it waits for nothing."""
+    """`waiting_for` says in words what the run waits for and where; empty when it waits for nothing.
+
+    `paused_by` is who has paused the run, such as `ada@login1 (screen)`; empty where nobody has.
+    """
 
     kind: Literal["state_changed"] = "state_changed"
     state: RunState
     waiting_for: str = ""
+    paused_by: str = ""
 
 
 class RunEnded(EventBase):
@@ -234,7 +238,10 @@ class SendFailed(EventBase):
 
 
 class CallStarted(EventBase):
-    """A request to an inference server begins. `group_id` is None for calls outside a rollout, such as evals."""
+    """A request to an inference server begins. `group_id` is None for calls outside a rollout, such as evals.
+
+    `auxiliary`: to a server that the environment made itself, such as a judge's; it makes no rollout.
+    """
 
     kind: Literal["call_started"] = "call_started"
     call_id: int
@@ -242,6 +249,7 @@ class CallStarted(EventBase):
     server: int
     split: Literal["train", "eval"]
     n: int
+    auxiliary: bool = False
 
 
 class CallFinished(EventBase):
@@ -264,6 +272,7 @@ class CallFinished(EventBase):
     weight_version: int | None = None
     error: str = ""
     error_kind: str = ""
+    auxiliary: bool = False
 
 
 class ServerHealth(EventBase):
@@ -278,6 +287,7 @@ class ServerHealth(EventBase):
     detail: str = ""
     limit: int
     eval_limit: int
+    auxiliary: bool = False
 
 
 class EvalStarted(EventBase):

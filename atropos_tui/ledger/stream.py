@@ -6,6 +6,7 @@ and must not raise.
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
 from contextvars import ContextVar
@@ -61,6 +62,8 @@ class EventStream:
         self._clock = clock or Clock()
         self._next_seq = first_seq
         self._ledger = Ledger()
+        self._servers = 0
+        self._calls = itertools.count(1)
         # Reentrant: making an event can log, and a handler of logs publishes.
         self._lock = threading.RLock()
 
@@ -75,6 +78,17 @@ class EventStream:
 
     def keep(self, content: GroupContent) -> None:
         self._sink.keep(content)
+
+    def number_servers(self, count: int) -> int:
+        """The first of `count` numbers, from 0, that no other inference server of the run has."""
+        with self._lock:
+            first = self._servers
+            self._servers += count
+        return first
+
+    def number_call(self) -> int:
+        """The number of the next request to an inference server, from 1."""
+        return next(self._calls)
 
     def counts(self) -> LedgerCounts:
         with self._lock:

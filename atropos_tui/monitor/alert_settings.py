@@ -38,6 +38,7 @@ class AlertSettings(BaseModel):
     lost_share: _Share = 0.1
     lost_groups: _Count = 3
     length_drift: Annotated[float, Field(gt=1.0)] = 2.0
+    part_share: _Share = 0.9
     repetition: _Share = 0.1
     garbled: _Share = 0.1
     doubled_end: _Share = 0.05

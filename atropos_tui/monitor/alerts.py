@@ -11,6 +11,7 @@ from atropos_tui.monitor.snapshot import (
     Alert,
     InferenceSection,
     LedgerSection,
+    PartTakeover,
     RecordSection,
     ScoresSection,
     SendsSection,
@@ -79,6 +80,7 @@ def findings(evidence: Evidence) -> Iterator[Finding]:
     yield from _outbox_grows(evidence.sends, evidence.now, settings)
     yield from _losses(evidence.skipped, settings)
     yield from _length_drift(evidence.scores, settings)
+    yield from _part_takes_over(evidence.scores.takeover, settings)
     yield from _token_looks(evidence.scores.looks, settings)
 
 
@@ -99,11 +101,13 @@ def _no_progress(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _servers_down(inference: InferenceSection) -> Iterator[Finding]:
+    """Severe when no rollout can be made, or nothing that the environment asks beside them is answered."""
     down = [server for server in inference.servers if server.healthy is False]
     if down:
         example = f"{down[0].url} {down[0].detail}".rstrip()
         text = f"{len(down)} of {len(inference.servers)} inference servers down: {example}"
-        yield Finding("servers_down", text, severe=len(down) == len(inference.servers))
+        up = {server.auxiliary for server in inference.servers if server.healthy is not False}
+        yield Finding("servers_down", text, severe=any(server.auxiliary not in up for server in down))
 
 
 def _zero_advantage(skipped: SkippedSection, settings: AlertSettings) -> Iterator[Finding]:
@@ -180,6 +184,16 @@ def _mean_over(points: Sequence[TrendPoint]) -> tuple[float, float]:
         if groups >= DRIFT_GROUPS:
             break
     return tokens / max(1, groups), mean / max(1, groups)
+
+
+def _part_takes_over(takeover: PartTakeover, settings: AlertSettings) -> Iterator[Finding]:
+    """One part of the score decides nearly all of it: what is rewarded may no longer be what is wanted."""
+    if not takeover.part or takeover.share < settings.part_share:
+        return
+    decides = f"`{takeover.part}` alone decides {takeover.share:.0%} of the score"
+    before = f"({takeover.share_before:.0%} at the beginning)"
+    fell = f"`{takeover.fallen}` fell from {takeover.fallen_mean_before:.2f} to {takeover.fallen_mean:.2f}"
+    yield Finding("part_share", f"{decides} {before}, while {fell}", group_id=takeover.group_id)
 
 
 def _token_looks(looks: TokenLooks, settings: AlertSettings) -> Iterator[Finding]:

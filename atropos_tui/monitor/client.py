@@ -9,9 +9,10 @@ from typing import Any, Self, TypeVar
 from urllib.parse import urlencode
 
 from atropos_tui.errors import AtroposError
+from atropos_tui.monitor.asker import ASKER_HEADER, Via, asker, write_asker
 from atropos_tui.monitor.group_query import ALL_GROUPS, GroupQuery
 from atropos_tui.monitor.http_connection import HttpConnection
-from atropos_tui.monitor.notes import notes_of_socket
+from atropos_tui.monitor.notes_file import notes_of_socket
 from atropos_tui.monitor.snapshot import ConfigRow, GroupDetail, GroupPage, RunSnapshot
 from atropos_tui.monitor.summary import RunSummary, read_summary
 from atropos_tui.monitor.wire import SnapshotMerger, query_params, read_config, read_detail, read_page
@@ -40,11 +41,13 @@ class RefusedError(AtroposError):
 class RunClient:
     """Watches one run and commands it. Every method raises UnreachableError or RefusedError.
 
-    `address` is the path of a unix socket, or an `http://` URL, which wants its token. Nothing is kept between calls:
-    after a failure the same client may simply be used again.
+    `address` is the path of a unix socket, or an `http://` URL, which wants its token; `via` is told to the run with
+    each command, beside the user's name. Nothing is kept between calls: after a failure the same client may simply be
+    used again.
     """
 
-    def __init__(self, address: str | Path, token: str = "") -> None:
+    def __init__(self, address: str | Path, token: str = "", *, via: Via = "") -> None:
+        self._via = via
         self._address = str(address)
         self._http = HttpConnection(self._address, token, silence_limit=_SILENCE_LIMIT)
 
@@ -157,8 +160,9 @@ class RunClient:
         await self._request("POST", "/stop")
 
     async def _request(self, method: str, path: str, params: dict[str, str | int] | None = None) -> bytes:
+        headers = {} if method == "GET" else {ASKER_HEADER: write_asker(asker(self._via))}
         try:
-            answer = await self._http.request(method, f"{path}?{urlencode(params)}" if params else path)
+            answer = await self._http.request(method, f"{path}?{urlencode(params)}" if params else path, headers)
         except OSError as error:
             raise self._unreachable(error) from error
         if answer.status >= _ERRORS_FROM:

@@ -18,6 +18,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from atropos_tui.errors import AtroposError
+from atropos_tui.monitor.asker import ASKER_HEADER, read_asker
 from atropos_tui.monitor.group_store import MAX_PAGE, GroupFilter
 from atropos_tui.monitor.packed_content import Decode
 from atropos_tui.monitor.run_view import RunView
@@ -35,12 +36,12 @@ class Commands(Protocol):
     """What an operator may ask of a run. AtroposError when the run can't do it now.
 
     Those that can be refused by the run itself are awaited, for a second at most: whether it has taken the command, or
-    will as soon as the environment's code lets go of its loop.
+    will as soon as the environment's code lets go of its loop. `by` is who asks, for people; empty where nobody said.
     """
 
-    def pause(self) -> None: ...
+    def pause(self, by: str) -> None: ...
 
-    def pause_now(self) -> None: ...
+    def pause_now(self, by: str) -> None: ...
 
     def resume(self) -> None: ...
 
@@ -76,8 +77,8 @@ class ControlApi:
                 Route("/groups", self._groups),
                 Route("/groups/{group_id:int}", self._group),
                 Route("/config", self._config),
-                Route("/pause", self._command(self._commands.pause), methods=["POST"]),
-                Route("/pause_now", self._command(self._commands.pause_now), methods=["POST"]),
+                Route("/pause", self._pausing(self._commands.pause), methods=["POST"]),
+                Route("/pause_now", self._pausing(self._commands.pause_now), methods=["POST"]),
                 Route("/resume", self._command(self._commands.resume), methods=["POST"]),
                 Route("/step", self._command(self._commands.step_group), methods=["POST"]),
                 Route("/groups/{group_id:int}/cancel", self._command(self._commands.cancel_group), methods=["POST"]),
@@ -161,13 +162,26 @@ class ControlApi:
         """An endpoint that gives a command, with the parameters of its path. 202 when the run takes it later."""
 
         async def endpoint(request: Request) -> Response:
-            if self._read_only:
-                raise HTTPException(403, "this run is read-only")
+            self._refuse_if_read_only()
             taking = give(**request.path_params)
             taken = taking is None or await taking
             return JSONResponse({"ok": True, "taken": taken}, 200 if taken else 202)
 
         return endpoint
+
+    def _pausing(self, give: Callable[[str], None]) -> Callable[[Request], Awaitable[Response]]:
+        """An endpoint that gives a command which tells the run who asks."""
+
+        async def endpoint(request: Request) -> Response:
+            self._refuse_if_read_only()
+            give(read_asker(request.headers.get(ASKER_HEADER, "")))
+            return JSONResponse({"ok": True, "taken": True})
+
+        return endpoint
+
+    def _refuse_if_read_only(self) -> None:
+        if self._read_only:
+            raise HTTPException(403, "this run is read-only")
 
 
 def _read_filter(request: Request) -> GroupFilter:

@@ -18,7 +18,7 @@ from atropos_tui.ledger.outcomes import ENDED_STATES, RunState
 from atropos_tui.monitor.client import RunClient
 from atropos_tui.monitor.discovery import FoundRun, find_run, list_runs
 from atropos_tui.monitor.live_run import last_log_lines
-from atropos_tui.monitor.run_file.schema import RUN_FILE
+from atropos_tui.monitor.run_file.place import RUN_FILE
 from atropos_tui.monitor.summary import RunSummary, summary_of
 
 SCAN_SECONDS = 5.0
@@ -156,7 +156,7 @@ class Fleet:
         self._note(replace(known, summary=summary, heard_at=self._clock()))
 
     async def _command(self, key: str, name: Literal["pause", "resume"]) -> str:
-        async with RunClient(*self.address(self._runs[key])) as client:
+        async with RunClient(*self.address(self._runs[key]), via="screen") as client:
             try:
                 async with asyncio.timeout(ANSWER_SECONDS):
                     await (client.pause() if name == "pause" else client.resume())

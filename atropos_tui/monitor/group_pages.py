@@ -8,9 +8,9 @@ from dataclasses import replace
 
 from atropos_tui.errors import AtroposError
 from atropos_tui.monitor.group_store import GroupFilter, GroupStore, KeptGroup
+from atropos_tui.monitor.run_file.place import RunFileError
 from atropos_tui.monitor.run_file.reader import RunFileReader
 from atropos_tui.monitor.run_file.recorder import Recorder
-from atropos_tui.monitor.run_file.schema import RunFileError
 from atropos_tui.monitor.snapshot import GroupPage
 
 

@@ -15,7 +15,8 @@ from typing import Protocol, Self
 from atropos_tui.ledger import GroupContent
 from atropos_tui.ledger.outcomes import Outcome
 from atropos_tui.monitor.allowance import Allowance
-from atropos_tui.monitor.group_query import GroupQuery, Says, Term, check_order, parse_terms, sorted_rows
+from atropos_tui.monitor.group_filter import Says, Term, parse_terms, sorted_rows
+from atropos_tui.monitor.group_query import GroupQuery, check_order
 from atropos_tui.monitor.open_groups import MAX_SCORES, EndedGroup
 from atropos_tui.monitor.packed_content import Decode, PackedRollout, pack, trained_tokens
 from atropos_tui.monitor.run_file.stored_content import searchable_text

@@ -21,6 +21,7 @@ class Situation:
 
     state: RunState
     waiting_for: str
+    paused_by: str
     why_ended: str
     loop_held_by: str
     quiet_for: float
@@ -58,11 +59,13 @@ def _waits(situation: Situation) -> str:
 
 def _paused(situation: Situation) -> str:
     in_flight = situation.queue.in_flight
+    by = f" by {situation.paused_by}" if situation.paused_by else ""
     if situation.state is RunState.PAUSING:
-        return f"pausing: {_groups(in_flight)} in flight {'ends' if in_flight == 1 else 'end'} first"
+        ends = f"{_groups(in_flight)} in flight {'ends' if in_flight == 1 else 'end'} first"
+        return f"paused{by}: {ends}" if by else f"pausing: {ends}"
     if situation.state is RunState.FINISHING:
         return f"finishing: {_groups(in_flight)} in flight, {situation.sends.outbox} in the outbox"
-    return "paused: nothing starts until it is resumed" if situation.state is RunState.PAUSED else ""
+    return f"paused{by}: nothing starts until it is resumed" if situation.state is RunState.PAUSED else ""
 
 
 def _sends(situation: Situation) -> str:
@@ -74,7 +77,7 @@ def _sends(situation: Situation) -> str:
 
 
 def _servers(situation: Situation) -> str:
-    servers = situation.inference.servers
+    servers = [server for server in situation.inference.servers if not server.auxiliary]
     if not servers or any(server.healthy is not False for server in servers):
         return ""
     which = "the inference server at" if len(servers) == 1 else f"any of {len(servers)} inference servers, such as"
@@ -106,6 +109,11 @@ def _stalled(situation: Situation) -> str:
         more = f" and {len(called) - _NAMED_SERVERS} more" if len(called) > _NAMED_SERVERS else ""
         waits = "waits" if one else "wait"
         return f"{_groups(queue.in_flight)} in flight {waits} for {open_calls} to inference servers ({where}{more})"
+    # Who calls a server that is down waits without an open call.
+    down = next((server for server in situation.inference.servers if server.healthy is False), None)
+    if down is not None:
+        detail = down.detail or down.last_error or "it does not answer"
+        return f"{_groups(queue.in_flight)} in flight, no call is open: the server at {down.url} is down: {detail}"
     stages = Counter(row.stage for row in queue.rows)
     where = ", ".join(f"{count} {stage}" for stage, count in stages.most_common())
     is_or_are = "is" if one else "are"

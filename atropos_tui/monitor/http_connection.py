@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from urllib.parse import urlsplit
@@ -53,18 +53,19 @@ class HttpConnection:
         authorization = f"authorization: Bearer {token}\r\n" if token else ""
         self._headers = f"host: {host}\r\n{authorization}content-length: 0\r\n"
 
-    async def request(self, method: str, target: str) -> Answer:
-        """One request and its whole answer. `target` is the path with its query.
+    async def request(self, method: str, target: str, headers: Mapping[str, str] | None = None) -> Answer:
+        """One request and its whole answer. `target` is the path with its query; `headers` are further ones, in ASCII.
 
         The other side closes connections that are idle for long. What finds one closed is asked again, but for what may
         change something: that gets a connection of its own from the beginning.
         """
+        further = "".join(f"{name}: {value}\r\n" for name, value in (headers or {}).items())
         while True:
             reused = method == "GET" and bool(self._idle)
             wire = self._idle.pop() if reused else await self._connect()
             try:
                 async with asyncio.timeout(self._silence_limit):
-                    head = await wire.ask(method, self._target(target), self._headers)
+                    head = await wire.ask(method, self._target(target), self._headers + further)
                     body = b"".join([part async for part in wire.body(head)])
             except BrokenAnswerError:
                 wire.close()

@@ -63,6 +63,7 @@ class InferenceModel:
             last_error=server.last_error,
             last_error_at=now.at(server.last_error_at),
             weight_version=server.weight_version,
+            auxiliary=health.auxiliary if health else False,
         )
 
     def _server(self, number: int) -> _Server | None:

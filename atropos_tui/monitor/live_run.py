@@ -17,9 +17,9 @@ from atropos_tui.ledger.outcomes import ENDED_STATES, RunState
 from atropos_tui.monitor.client import RunClient, UnreachableError
 from atropos_tui.monitor.discovery import FoundRun, WorkerFile, find_run
 from atropos_tui.monitor.group_query import ALL_GROUPS, GroupQuery
-from atropos_tui.monitor.notes import notes_beside
+from atropos_tui.monitor.notes_file import notes_beside
 from atropos_tui.monitor.recorded.crash import crashed
-from atropos_tui.monitor.run_file.schema import RUN_FILE, RunFileError
+from atropos_tui.monitor.run_file.place import RUN_FILE, RunFileError
 from atropos_tui.monitor.snapshot import ConfigRow, GroupDetail, GroupPage, RunSnapshot
 
 if TYPE_CHECKING:
@@ -175,7 +175,8 @@ class LiveRun:
         if self._client is None or self._socket != run.worker.socket:
             if self._client is not None:
                 await self._client.close()
-            self._client, self._socket = RunClient(run.worker.socket), run.worker.socket
+            self._socket = run.worker.socket
+            self._client = RunClient(self._socket, via="screen")
         return self._client
 
     async def _commanded(self) -> RunClient:

@@ -14,11 +14,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from atropos_tui.errors import AtroposError
-from atropos_tui.monitor.discovery import WORKER_FILE
-from atropos_tui.monitor.group_query import OF_THE_READER, GroupQuery, Term
-from atropos_tui.monitor.run_file.schema import RUN_FILE
+from atropos_tui.monitor.group_filter import OF_THE_READER, Term
+from atropos_tui.monitor.group_query import GroupQuery
 
-NOTES_SUFFIX = ".notes.jsonl"
 MOST_CHARACTERS = 2_000
 
 
@@ -111,19 +109,6 @@ class Notes:
             self._notes[int(told["group"])] = note
         except (ValueError, KeyError, TypeError):
             return
-
-
-def notes_beside(record: Path) -> Path:
-    """The file for notes on what a file records."""
-    return record.with_name(record.name + NOTES_SUFFIX)
-
-
-def notes_of_socket(address: str) -> Path | None:
-    """The file for notes on the run with this control socket; None where its directory isn't on this machine."""
-    if address.startswith(("http://", "https://")):
-        return None
-    directory = Path(address).parent
-    return notes_beside(directory / RUN_FILE) if (directory / WORKER_FILE).is_file() else None
 
 
 def _fits(note: Note, term: Term) -> bool:

@@ -44,7 +44,10 @@ _FINISH_LENGTH = 40
 
 @dataclass(slots=True)
 class OpenGroup:
-    """Times are monotonic seconds. `completions_out` are those asked for and not yet back, over all calls."""
+    """Times are monotonic seconds. `completions_out` are those asked for and not yet back, over all calls.
+
+    Calls to auxiliary servers are among the calls; what they complete is no rollout.
+    """
 
     group_id: int
     item: str
@@ -71,12 +74,18 @@ class OpenGroup:
         """Rollouts that wait for no completion; with several turns it falls back when the next turn is asked for."""
         return max(0, min(self.completions_back, self.rollouts - self.completions_out))
 
+    def note_completions(self, event: CallFinished) -> None:
+        self.completions_out = max(0, self.completions_out - event.n)
+        if not event.error:
+            self.completions_back += event.n
+            self.generated_tokens += event.completion_tokens
+        self.note_finishes(event.finish_reasons)
+
     def note_call(self, event: CallFinished) -> None:
         self.calls_back += 1
         self.finished_calls.append(call_row(event))
         if len(self.finished_calls) > MAX_CALLS:
             del self.finished_calls[0]
-        self.note_finishes(event.finish_reasons)
 
     def note_finishes(self, reasons: Iterable[str]) -> None:
         for reason in reasons:
@@ -183,15 +192,13 @@ class OpenGroups:
     def _call_started(self, event: CallStarted) -> None:
         if event.group_id is not None and (group := self._groups.get(event.group_id)) is not None:
             group.calls += 1
-            group.completions_out += event.n
+            group.completions_out += 0 if event.auxiliary else event.n
             group.server = event.server
 
     def _call_finished(self, event: CallFinished) -> None:
         if event.group_id is not None and (group := self._groups.get(event.group_id)) is not None:
-            group.completions_out = max(0, group.completions_out - event.n)
-            if not event.error:
-                group.completions_back += event.n
-                group.generated_tokens += event.completion_tokens
+            if not event.auxiliary:
+                group.note_completions(event)
             group.note_call(event)
 
     def _scored(self, event: GroupScored) -> None:

@@ -21,6 +21,7 @@ from atropos_tui.ledger.events import (
 from atropos_tui.ledger.outcomes import RunState
 from atropos_tui.monitor.alert_settings import AlertSettings
 from atropos_tui.monitor.alerts import AT_WORK, AlertAges, Evidence, findings
+from atropos_tui.monitor.asker import ASKER_LENGTH
 from atropos_tui.monitor.bounded_text import ERROR_LENGTH, TRACEBACK_LENGTH, bounded_tail, one_line
 from atropos_tui.monitor.handlers import Handlers
 from atropos_tui.monitor.headline import Situation, headline
@@ -43,6 +44,7 @@ class RunModel:
         self._started: RunStarted | None = None
         self._state = RunState.STARTING
         self._waiting_for = ""
+        self._paused_by = ""
         self._ended: RunEnded | None = None
         self._step = 0
         self._total_steps = 0
@@ -87,6 +89,7 @@ class RunModel:
             Situation(
                 state=self._state,
                 waiting_for=self._waiting_for,
+                paused_by=self._paused_by,
                 why_ended=why_ended,
                 loop_held_by=self._loop_held_by,
                 quiet_for=quiet_for,
@@ -158,6 +161,7 @@ class RunModel:
             self._due_since = event.mono
         self._state = event.state
         self._waiting_for = one_line(event.waiting_for, ERROR_LENGTH)
+        self._paused_by = one_line(event.paused_by, ASKER_LENGTH)
 
     def _run_ended(self, event: RunEnded) -> None:
         self._ended = event

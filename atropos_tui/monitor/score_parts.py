@@ -15,7 +15,7 @@ from atropos_tui.monitor.snapshot import ScorePart
 MAX_PARTS = 16
 MAX_POINTS = 64
 WINDOW_GROUPS = 256
-_NAME_LENGTH = 60
+PART_NAME_LENGTH = 60
 
 
 class ScoreParts:
@@ -75,7 +75,7 @@ def _by_name(parts: Sequence[Mapping[str, float]]) -> dict[str, list[float]]:
     """The finite values of each part over the rollouts of a group."""
     told: dict[str, list[float]] = {}
     for name, value in _finite(parts):
-        told.setdefault(one_line(name, _NAME_LENGTH), []).append(value)
+        told.setdefault(one_line(name, PART_NAME_LENGTH), []).append(value)
     return told
 
 

@@ -11,6 +11,7 @@ from atropos_tui.ledger import GroupContent
 from atropos_tui.ledger.events import GroupScored, RunStarted
 from atropos_tui.monitor.handlers import Handlers
 from atropos_tui.monitor.histogram import Histogram
+from atropos_tui.monitor.part_shares import PartShares
 from atropos_tui.monitor.score_parts import ScoreParts
 from atropos_tui.monitor.score_statistics import finite, has_zero_advantage, mean_and_std, score_tolerance
 from atropos_tui.monitor.snapshot import ScoresSection
@@ -47,6 +48,7 @@ class ScoresModel:
         self._trend = Trend()
         self._stretches = Stretches()
         self._parts = ScoreParts()
+        self._shares = PartShares()
         self._lookout = TokenLookout()
         self._section: ScoresSection | None = ScoresSection()
 
@@ -56,6 +58,8 @@ class ScoresModel:
     def look(self, content: GroupContent, mono: float) -> None:
         """See what a group's content tells beside its scores: the parts of them, and the look of its tokens."""
         told_parts, looked = self._parts.take(content), self._lookout.take(content, mono)
+        if told_parts:
+            self._shares.take(content)
         if told_parts or looked:
             self._section = None
 
@@ -129,5 +133,6 @@ class ScoresModel:
             completion_tokens=round(math.fsum(group.completion_tokens for group in window) / len(window), 1),
             truncated_share=round(min(1.0, sum(group.truncated for group in window) / rollouts), 4),
             parts=self._parts.section(),
+            takeover=self._shares.takeover(),
             looks=self._lookout.section(),
         )

@@ -126,6 +126,23 @@ class ScorePart:
 
 
 @dataclass(frozen=True, slots=True)
+class PartTakeover:
+    """One part of the score has come to decide more of it while another fell; `part` is empty where none has.
+
+    `share` is how much of the differences of scores within groups it tells, from 0 to 1; "before" is at the beginning
+    of the run. `group_id` is a group that shows it, -1 where none does.
+    """
+
+    part: str = ""
+    share: float = 0.0
+    share_before: float = 0.0
+    fallen: str = ""
+    fallen_mean: float = 0.0
+    fallen_mean_before: float = 0.0
+    group_id: int = -1
+
+
+@dataclass(frozen=True, slots=True)
 class TokenLooks:
     """What a look at the tokens of the newest `rollouts` showed; -1 stands for no token and no group.
 
@@ -177,6 +194,7 @@ class ScoresSection:
     completion_tokens: float = 0.0
     truncated_share: float = 0.0
     parts: tuple[ScorePart, ...] = ()
+    takeover: PartTakeover = field(default_factory=PartTakeover)
     looks: TokenLooks = field(default_factory=TokenLooks)
 
 
@@ -274,7 +292,10 @@ class SendsSection:
 
 @dataclass(frozen=True, slots=True)
 class ServerRow:
-    """One inference server. `healthy` is None while nothing is known; rates and percentiles over the last minute."""
+    """One inference server. `healthy` is None while nothing is known; rates and percentiles over the last minute.
+
+    `auxiliary` ones make no rollouts: the environment made them itself, to judge for example.
+    """
 
     server: int
     url: str
@@ -294,6 +315,7 @@ class ServerRow:
     last_error: str
     last_error_at: float
     weight_version: int | None
+    auxiliary: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 
+from atropos_tui.inference.run_servers import RunServers
 from atropos_tui.ledger import EventStream
 from atropos_tui.runtime.author_calls import AuthorCalls
 from atropos_tui.runtime.author_threads import AuthorThreads
@@ -43,7 +44,8 @@ class Runtime:
         self.transport: httpx.AsyncBaseTransport | None = None
         self.sender: Sender | None = None
         self.report = RunReport(self.stream)
-        self.calls = AuthorCalls()
+        self.servers = RunServers(self.stream)
+        self.calls = AuthorCalls(self.servers)
         self.threads = AuthorThreads()
         self.numbers = GroupNumbers()
         self.wandb = WandbRun()
@@ -58,7 +60,7 @@ class Runtime:
 
     def attach(self, stream: EventStream, outbox_path: Path | None, run_id: str, highest_group_before: int = 0) -> None:
         """Before the run begins: who watches, where finished groups are kept, and which numbers groups had before."""
-        self.stream = stream
+        self.stream = self.servers.stream = stream
         self.report = RunReport(stream)
         self.outbox_path = outbox_path
         self.highest_group_before = highest_group_before
@@ -88,6 +90,7 @@ class Runtime:
         await self.delivery.finish(DELIVERY_SECONDS)
         await self.wandb.finish(wandb_seconds)
         await self.env.server.close()
+        await self.servers.close()
         self.delivery.close()
         if self.env.jsonl_writer is not None:
             self.env.jsonl_writer.close()

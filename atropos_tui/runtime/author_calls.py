@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 from atropos_tui.errors import ContractError
+from atropos_tui.inference.run_servers import RunServers, current_servers
 from atropos_tui.ledger.outcomes import FailReason, RequeueReason
 from atropos_tui.runtime.failures import RolloutTimeout
 
@@ -27,9 +28,13 @@ class Recalled(Exception):  # noqa: N818  a decision, not an error
 
 
 class AuthorCalls:
-    """Awaits the author's coroutines. Keeps hold of those that don't end when they are cancelled."""
+    """Awaits the author's coroutines. Keeps hold of those that don't end when they are cancelled.
 
-    def __init__(self) -> None:
+    Servers that they call, and nobody watches yet, join `servers`.
+    """
+
+    def __init__(self, servers: RunServers | None = None) -> None:
+        self._servers = servers
         self._abandoned: set[asyncio.Task[Any]] = set()
 
     async def run(
@@ -44,7 +49,7 @@ class AuthorCalls:
         Raises what the author's code raises, RolloutTimeout, Recalled, and ContractError when it leaks a
         CancelledError or ends the interpreter. A call that ignores its cancellation is left behind after a grace.
         """
-        task = asyncio.create_task(_contained(function, arguments))
+        task = asyncio.create_task(self._contained(function, arguments))
         watched: set[asyncio.Future[Any]] = {task} if recalled is None else {task, recalled}
         try:
             await asyncio.wait(watched, timeout=limit, return_when=asyncio.FIRST_COMPLETED)
@@ -62,6 +67,14 @@ class AuthorCalls:
             raise Recalled(recalled.result())
         raise RolloutTimeout(f"took longer than {limit or 0.0:g} s")
 
+    async def _contained(self, function: Callable[..., Awaitable[T]], arguments: tuple[Any, ...]) -> T:
+        current_servers.set(self._servers)
+        try:
+            return await function(*arguments)
+        except SystemExit as error:
+            told = f"the environment's code called sys.exit({error.code!r})"
+            raise ContractError(told, "raise an exception") from error
+
     async def _end(self, task: asyncio.Task[Any]) -> None:
         task.cancel()
         await asyncio.wait({task}, timeout=CANCEL_GRACE)
@@ -70,13 +83,6 @@ class AuthorCalls:
             self._abandoned.add(task)
             task.add_done_callback(self._abandoned.discard)
         task.add_done_callback(_read_exception)
-
-
-async def _contained(function: Callable[..., Awaitable[T]], arguments: tuple[Any, ...]) -> T:
-    try:
-        return await function(*arguments)
-    except SystemExit as error:
-        raise ContractError(f"the environment's code called sys.exit({error.code!r})", "raise an exception") from error
 
 
 def _read_exception(task: asyncio.Task[Any]) -> None:

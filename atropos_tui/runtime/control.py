@@ -10,6 +10,9 @@ from atropos_tui.ledger.outcomes import FailReason, RequeueReason
 if TYPE_CHECKING:
     from atropos_tui.runtime.assembly import Runtime
 
+# Who pauses a run where nobody is named: only its own process calls these without a name.
+OWN_CODE = "the environment's code"
+
 
 class RunControl:
     """Called on the runtime's loop. Each returns at once; the effect shows as events.
@@ -20,13 +23,13 @@ class RunControl:
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
 
-    def pause(self) -> None:
-        """Start no further group; those in flight finish and are sent."""
-        self._runtime.scheduler.pause()
+    def pause(self, by: str = OWN_CODE) -> None:
+        """Start no further group; those in flight finish and are sent. `by` is who wants it, for people."""
+        self._runtime.scheduler.pause(by)
 
-    def pause_now(self) -> None:
+    def pause_now(self, by: str = OWN_CODE) -> None:
         """Start no further group and put those in flight back into the backlog."""
-        self._runtime.scheduler.pause(requeue=True)
+        self._runtime.scheduler.pause(by, requeue=True)
 
     def resume(self) -> None:
         self._runtime.scheduler.resume()

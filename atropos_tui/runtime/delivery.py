@@ -110,7 +110,7 @@ class Delivery:
             self._runtime.numbers.next(),
             item,
             rollouts=len(tokens) if isinstance(tokens, Sized) else self._env.config.group_size,
-            step=flight.step if flight is not None else self._env.curr_step,
+            step=flight.step if flight is not None else self._runtime.trainer.step,
             split_from=flight.group_id if flight is not None else None,
         )
         further.claimed = True
@@ -152,7 +152,7 @@ class Delivery:
         flight.hand_over()
         try:
             # Its age counts from here: if it counted from its start, slow rollouts would all be stale.
-            await self.destination.submit(checked, flight.group_id, self._env.curr_step)
+            await self.destination.submit(checked, flight.group_id, self._runtime.trainer.step)
         except Exception:
             flight.take_back()
             raise

@@ -20,17 +20,17 @@ class RunReport:
 
     def __init__(self, stream: EventStream) -> None:
         self._stream = stream
-        self._state: tuple[RunState, str] | None = None
+        self._state: tuple[RunState, str, str] | None = None
         self._backlog = 0
         self._throttle: tuple[ThrottleReason | None, int, str] = (None, -1, "")
         self._throttle_told_at = 0.0
         self._throttle_due_at = 0.0
         self._trainer: dict[str, float] = {}
 
-    def state(self, state: RunState, waiting_for: str = "") -> None:
-        if (state, waiting_for) != self._state:
-            self._state = (state, waiting_for)
-            self._stream.publish(StateChanged, state=state, waiting_for=waiting_for)
+    def state(self, state: RunState, waiting_for: str = "", paused_by: str = "") -> None:
+        if (state, waiting_for, paused_by) != self._state:
+            self._state = (state, waiting_for, paused_by)
+            self._stream.publish(StateChanged, state=state, waiting_for=waiting_for, paused_by=paused_by)
 
     def backlog(self, size: int) -> None:
         if size != self._backlog:

@@ -46,6 +46,7 @@ class Scheduler:
         self.stop_said = asyncio.Event()
         self._stop_at_once = asyncio.Event()
         self._paused = False
+        self._paused_by = ""
         self._single_steps = 0
         self._streak = FailureStreak()
         self._items_after = 0.0
@@ -58,7 +59,10 @@ class Scheduler:
 
     # -- commands
 
-    def pause(self, requeue: bool = False) -> None:
+    def pause(self, by: str, requeue: bool = False) -> None:
+        # Who halted the run first stays named until it is resumed.
+        if not self._paused:
+            self._paused_by = by
         self._paused = True
         self._single_steps = 0
         if requeue:
@@ -67,6 +71,7 @@ class Scheduler:
 
     def resume(self) -> None:
         self._paused = False
+        self._paused_by = ""
         self._single_steps = 0
         self.wake()
 
@@ -322,7 +327,7 @@ class Scheduler:
         self._runtime.report.throttle(limit, self._capacity().groups, in_flight=len(self._env.workers))
 
     def _publish_state(self) -> None:
-        self._runtime.report.state(self._state(), self.waiting_for)
+        self._runtime.report.state(self._state(), self.waiting_for, self._paused_by)
 
     def _state(self) -> RunState:
         if self.stopping:

@@ -44,6 +44,12 @@ class TrainerWatch:
 
     # -- numbers
 
+    @property
+    def step(self) -> int:
+        """The trainer's newest step. An environment's `curr_step` follows it only when its checks of a step are done,
+        which may send groups themselves."""
+        return int(self._status.get("current_step", self._env.curr_step))
+
     def queue(self) -> TrainerQueue:
         """The newest sizes of the trainer's queue, and how many finished groups they may not include."""
         status = self._status

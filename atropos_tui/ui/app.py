@@ -56,9 +56,10 @@ OpenRun: TypeAlias = "Callable[[FleetRun], RunSource]"
 class AtroposApp(CommandingApp):
     """Returns what the user answered when asked what becomes of the run; None when a signal or hang-up ended it.
 
-    Without a source it begins with the list of `fleet`, whose runs `open_run` opens. `clock` gives monotonic seconds,
-    `wall_clock` Unix seconds. `mouse` None means: yes, except inside tmux and screen. An empty `theme` means: the one
-    that fits the terminal; `ascii_only` None: if the locale is not of UTF-8. Raises UsageError for an unknown theme.
+    Without a source it begins with the list of `fleet`, whose runs `open_run` opens. `first` is a snapshot that is
+    known already, so that the first picture has numbers. `clock` gives monotonic seconds, `wall_clock` Unix seconds.
+    `mouse` None means: yes, except inside tmux and screen. An empty `theme` means: the one that fits the terminal;
+    `ascii_only` None: if the locale is not of UTF-8. Raises UsageError for an unknown theme.
     """
 
     CSS_PATH = Path(__file__).with_name("app.tcss")
@@ -74,6 +75,7 @@ class AtroposApp(CommandingApp):
         open_run: OpenRun | None = None,
         read_only: bool = False,
         on_quit: tuple[QuitChoice, ...] = (DETACH,),
+        first: RunSnapshot | None = None,
         theme: str = "",
         user_files: UserFiles | None = None,
         mouse: bool | None = None,
@@ -96,7 +98,7 @@ class AtroposApp(CommandingApp):
         self._rate = rate
         self._clock = clock
         self.wall_clock = wall_clock
-        self._snapshot = RunSnapshot()
+        self._snapshot = first or RunSnapshot()
         self._arrived_at = clock()
         self._lost: Lost | None = None
         self._asked: Asked | None = None
@@ -181,7 +183,10 @@ class AtroposApp(CommandingApp):
                 asyncio.get_running_loop().add_signal_handler(number, self.exit)
         self.set_keymap(self._user_files.keymap)
         self.set_interval(1.0, self._paint)
-        self._watch_run()
+        if self._snapshot.taken_at:
+            self.call_after_refresh(self._watch_run)  # what is known already is drawn first
+        else:
+            self._watch_run()
         if self._user_files.directory is not None:
             self._watch_themes(self._user_files.directory)
         if isinstance(self.source, NoRun):

@@ -8,7 +8,7 @@ from textual.containers import Vertical
 from textual.widgets import Input
 
 from atropos_tui.errors import UsageError
-from atropos_tui.monitor.group_query import FIELDS, Field, parse_terms
+from atropos_tui.monitor.group_filter import FIELDS, Field, parse_terms
 from atropos_tui.ui.ink import Ink, Line, Span, dim, faint
 from atropos_tui.ui.text_safety import visible
 from atropos_tui.ui.widgets.canvas import Canvas

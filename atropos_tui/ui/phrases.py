@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from atropos_tui.ledger.outcomes import Outcome, ScoreSplit
+from atropos_tui.ledger.outcomes import FailReason, Outcome, RejectReason, ScoreSplit, SkipReason
 from atropos_tui.monitor.snapshot import EndedRow
 from atropos_tui.ui import formatting
 from atropos_tui.ui.ink import Ink, Line, Span, dim, faint
@@ -16,6 +16,15 @@ OUTCOME_INKS = {
     Outcome.FAILED: Ink.BAD,
     Outcome.REFUSED: Ink.BAD,
     Outcome.REQUEUED: Ink.DIM,
+}
+# For columns in which `identical scores` would lose its end.
+_ONE_WORD: dict[str, str] = {
+    SkipReason.IDENTICAL_SCORES: "identical",
+    SkipReason.NO_TRAINABLE_TOKENS: "untrained",
+    SkipReason.WRONG_GROUP_SIZE: "odd size",
+    RejectReason.COLLECT_TRAJECTORIES: "collect",
+    RejectReason.POSTPROCESS_HISTORIES: "postproc.",
+    FailReason.INFERENCE_ERROR: "inference",
 }
 
 
@@ -48,6 +57,13 @@ def short_reason(row: EndedRow) -> str:
     if row.split in SPLIT_WORDS:
         return SPLIT_WORDS[ScoreSplit(row.split)]
     return formatting.words(visible(row.reason) or row.outcome)
+
+
+def one_word_reason(row: EndedRow) -> str:
+    """As `short_reason`, in at most nine cells for all reasons that there are."""
+    if row.split in SPLIT_WORDS:
+        return short_reason(row)
+    return _ONE_WORD.get(row.reason) or short_reason(row)
 
 
 def score_words(scores: tuple[float, ...]) -> Line:

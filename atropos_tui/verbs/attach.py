@@ -16,10 +16,10 @@ from atropos_tui.arguments import verb_parser
 from atropos_tui.errors import UsageError
 from atropos_tui.monitor.client import RunClient
 from atropos_tui.monitor.live_run import LiveRun
-from atropos_tui.monitor.run_file.schema import RUN_FILE
-from atropos_tui.monitor.token_file import read_token
+from atropos_tui.monitor.run_file.place import RUN_FILE
 from atropos_tui.verbs.finding import RUN_HELP, alive_run
 from atropos_tui.verbs.interruption import run_interruptible
+from atropos_tui.verbs.opening import first_while_loading
 from atropos_tui.verbs.printing import Printed, add_printing_flags, print_run
 from atropos_tui.verbs.screen_flags import ScreenOptions, add_screen_flags, screen_options
 from atropos_tui.verbs.starting import WorkerStarter
@@ -55,12 +55,15 @@ async def _print(named: str | None, token_file: Path | None, how: Printed) -> in
 
 async def _attach(named: str | None, token_file: Path | None, read_only: bool, options: ScreenOptions) -> int:
     source, title = await _source(named, token_file)
-    from atropos_tui.ui.quit import DETACH, STOP
-    from atropos_tui.verbs.screen import show_source
-
-    choices = (DETACH,) if read_only else (DETACH, STOP)
     try:
-        answer = await show_source(source, title=title, on_quit=choices, read_only=read_only, options=options)
+        first = await first_while_loading(source)
+        from atropos_tui.ui.quit import DETACH, STOP
+        from atropos_tui.verbs.screen import show_source
+
+        choices = (DETACH,) if read_only else (DETACH, STOP)
+        answer = await show_source(
+            source, title=title, on_quit=choices, read_only=read_only, options=options, first=first
+        )
     except BaseException:
         await source.close()
         raise
@@ -76,7 +79,7 @@ async def _attach(named: str | None, token_file: Path | None, read_only: bool, o
 async def _source(named: str | None, token_file: Path | None) -> tuple[RunClient | LiveRun, str]:
     """The run, and what to call it. Raises UsageError, UnreachableError or RefusedError when it cannot be watched."""
     if named is not None and (named.startswith(("http://", "https://")) or _is_socket(named)):
-        client = RunClient(named, read_token(token_file) if token_file else "")
+        client = RunClient(named, _token(token_file) if token_file else "", via="screen")
         try:
             run_id = str((await client.health())["run_id"])
         except BaseException:
@@ -87,6 +90,12 @@ async def _source(named: str | None, token_file: Path | None) -> tuple[RunClient
         raise UsageError("--token-file is for a run on another machine", "give its URL, http://HOST:PORT")
     run = alive_run(named)
     return _live(run.run_dir), run.worker.environment
+
+
+def _token(file: Path) -> str:
+    from atropos_tui.monitor.token_file import read_token  # brings cryptography, which runs on this machine need not
+
+    return read_token(file)
 
 
 def _live(run_dir: Path) -> LiveRun:

@@ -40,7 +40,7 @@ def _give(verb: str, named: str | None, what: str, give: Callable[[RunClient], A
     run = alive_run(named)
 
     async def connect_and_give() -> bool | None:
-        async with RunClient(run.worker.socket) as client:
+        async with RunClient(run.worker.socket, via="command line") as client:
             return await give(client)
 
     taken = asyncio.run(connect_and_give())

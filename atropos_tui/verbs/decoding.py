@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from atropos_tui.errors import UsageError
-from atropos_tui.monitor.run_file.schema import RunFileError
+from atropos_tui.monitor.run_file.place import RunFileError
 
 logger = logging.getLogger(__name__)
 

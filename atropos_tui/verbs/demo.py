@@ -18,6 +18,7 @@ from atropos_tui.monitor.snapshot import RunSnapshot
 from atropos_tui.verbs.interruption import run_interruptible
 from atropos_tui.verbs.plain import summary_line
 from atropos_tui.verbs.pocket_loop import PocketLoop, PocketTask, pocket_loop
+from atropos_tui.verbs.screen_flags import ScreenOptions
 
 SETTLE_SECONDS = 45.0
 TELL_SECONDS = 5.0
@@ -27,12 +28,20 @@ Clients: TypeAlias = Mapping[str, RunClient]
 Snapshots: TypeAlias = Mapping[str, RunSnapshot]
 
 
-def run_demo(*, tasks: Sequence[PocketTask], headless: bool, seconds: float, as_json: bool, seed: int) -> int:
+def run_demo(
+    *,
+    tasks: Sequence[PocketTask],
+    headless: bool,
+    seconds: float,
+    as_json: bool,
+    seed: int,
+    screen: ScreenOptions | None = None,
+) -> int:
     """Run the demo to its end; returns the exit status."""
-    return run_interruptible(_headless(tasks, seconds, as_json, seed) if headless else _on_screen(tasks, seed))
+    return run_interruptible(_headless(tasks, seconds, as_json, seed) if headless else _on_screen(tasks, seed, screen))
 
 
-async def _on_screen(tasks: Sequence[PocketTask], seed: int) -> int:
+async def _on_screen(tasks: Sequence[PocketTask], seed: int, screen: ScreenOptions | None) -> int:
     from atropos_tui.monitor.fleet import Fleet
     from atropos_tui.ui.quit import QuitChoice
     from atropos_tui.verbs.screen import show_run, show_source
@@ -40,9 +49,9 @@ async def _on_screen(tasks: Sequence[PocketTask], seed: int) -> int:
     end = QuitChoice("stop", "ends the policy, the trajectory API, the trainer and all environments")
     async with pocket_loop(seed, tasks) as loop:
         if len(tasks) == 1:
-            await show_run(loop.socket, title="demo", on_quit=(end,))
+            await show_run(loop.socket, title="demo", on_quit=(end,), options=screen)
         else:
-            await show_source(None, title="demo", on_quit=(end,), fleet=Fleet(loop.directory))
+            await show_source(None, title="demo", on_quit=(end,), options=screen, fleet=Fleet(loop.directory))
     return 0
 
 

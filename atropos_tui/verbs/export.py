@@ -18,9 +18,11 @@ import orjson
 from atropos_tui.arguments import verb_parser
 from atropos_tui.errors import AtroposError, UsageError
 from atropos_tui.ledger.outcomes import Outcome
-from atropos_tui.monitor.group_query import ALL_GROUPS, parse_terms
+from atropos_tui.monitor.group_filter import parse_terms
+from atropos_tui.monitor.group_query import ALL_GROUPS
 from atropos_tui.monitor.group_store import GroupFilter
-from atropos_tui.monitor.notes import Notes, notes_beside
+from atropos_tui.monitor.notes import Notes
+from atropos_tui.monitor.notes_file import notes_beside
 from atropos_tui.monitor.recorded.jsonl_file import JsonlFile
 from atropos_tui.monitor.recorded.scored_groups import write_group
 from atropos_tui.monitor.run_file.reader import RunFileReader

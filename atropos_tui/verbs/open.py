@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from atropos_tui import collector
 from atropos_tui.arguments import verb_parser
 from atropos_tui.verbs.decoding import LazyTokenizer, TokenizerOfRun
 from atropos_tui.verbs.interruption import run_interruptible
@@ -34,8 +35,9 @@ def main(argv: Sequence[str]) -> int:
 
 
 async def _show(path: Path, tokenizer: str, options: ScreenOptions) -> int:
-    from atropos_tui.ui.quit import QuitChoice
-    from atropos_tui.verbs.screen import show_source
+    with collector.at_rest():
+        from atropos_tui.ui.quit import QuitChoice
+        from atropos_tui.verbs.screen import show_source
 
     leave = QuitChoice("detach", "closes the file")
     source = source_of(path, tokenizer)

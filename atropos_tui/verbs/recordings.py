@@ -7,7 +7,7 @@ from pathlib import Path
 
 from atropos_tui.errors import UsageError
 from atropos_tui.monitor.discovery import find_run
-from atropos_tui.monitor.run_file.schema import RUN_FILE, is_run_file
+from atropos_tui.monitor.run_file.place import RUN_FILE, is_run_file
 from atropos_tui.verbs.finding import which_run
 
 RECORDING_HELP = "a run file, a run's directory or name, or a JSONL of scored groups"

@@ -18,7 +18,7 @@ from atropos_tui.ledger.outcomes import ENDED_STATES, RunState
 from atropos_tui.monitor.client import RunClient
 from atropos_tui.monitor.discovery import new_run_dir, note_run_dir
 from atropos_tui.monitor.live_run import LiveRun, how_it_ended
-from atropos_tui.monitor.run_file.schema import RUN_FILE
+from atropos_tui.monitor.run_file.place import RUN_FILE
 from atropos_tui.monitor.supervisor import ChildProcess
 from atropos_tui.verbs.interruption import run_interruptible
 from atropos_tui.verbs.plain import summary_line

@@ -12,11 +12,14 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from atropos_tui.errors import AtroposError, UsageError
 from atropos_tui.monitor.decoding import decoded
 from atropos_tui.monitor.discovery import find_run
-from atropos_tui.monitor.supervisor import ChildProcess, launch
+
+if TYPE_CHECKING:
+    from atropos_tui.monitor.supervisor import ChildProcess
 
 START_FILE = "start.json"
 READY_SECONDS = 180.0
@@ -52,6 +55,8 @@ class WorkerStarter:
 
     def launch(self) -> ChildProcess:
         """A worker that may not be ready yet. Raises UsageError when nobody knows how to start it."""
+        from atropos_tui.monitor.supervisor import launch  # attaching seldom comes to this
+
         self._start = start = self._start or _read(self._run_dir)
         _keep(self._run_dir, start)
         self.worker = launch(

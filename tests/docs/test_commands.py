@@ -7,7 +7,6 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import httpx
 import pytest
 
 from atropos_tui.monitor.supervisor import start_process
@@ -103,15 +102,11 @@ def pages() -> Iterator[tuple[str, list[Command]]]:
 
 
 @pytest.fixture(scope="module")
-def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+def bench(tmp_path_factory: pytest.TempPathFactory, trajectory_api: str) -> Iterator[Bench]:
     directory = tmp_path_factory.mktemp("bench")
-    python, any_port = [sys.executable, "-m"], ["--port", "0"]
-    with (
-        start_process([*python, "atropos_tui.trajectory_api", *any_port], log_path=directory / "api.log") as api,
-        start_process([*python, "atropos_tui.pocket.server", *any_port], log_path=directory / "policy.log") as policy,
-    ):
-        register_trainer(api.ready["url"])
-        made = Bench(directory, api.ready["url"], policy.ready["url"])
+    command = [sys.executable, "-m", "atropos_tui.pocket.server", "--port", "0"]
+    with start_process(command, log_path=directory / "policy.log") as policy:
+        made = Bench(directory, trajectory_api, policy.ready["url"])
         try:
             made.serve_run("ended")
             made.finishes("atropos-tui stop ended")
@@ -119,16 +114,6 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
             yield made
         finally:
             made.end()
-
-
-def register_trainer(url: str) -> None:
-    """A trainer that is there, and takes nothing."""
-    registration = {
-        "wandb_group": "g", "wandb_project": "p", "batch_size": 8, "max_token_len": 64, "checkpoint_dir": "",
-        "save_checkpoint_interval": 0, "starting_step": 0, "num_steps": 100,
-    }  # fmt: skip
-    httpx.post(f"{url}/register", json=registration).raise_for_status()
-    httpx.get(f"{url}/batch").raise_for_status()
 
 
 @pytest.mark.parametrize(("page", "told"), pages(), ids=lambda value: value if isinstance(value, str) else "")

@@ -67,7 +67,7 @@ def test_keys_pause_resume_open_a_group_and_quit(terminal: Terminal, processes: 
     wait_for_screen(terminal, "running", "Scores")
     wait_until(lambda: len(processes.alive()) == 5)
     terminal.press("p")
-    wait_for_screen(terminal, "paused")
+    wait_for_screen(terminal, "‖ paused", "(screen): nothing starts until it is resumed")
     terminal.press("r")
     wait_for_screen(terminal, "running")
     terminal.press("q")
@@ -78,11 +78,12 @@ def test_keys_pause_resume_open_a_group_and_quit(terminal: Terminal, processes: 
 
 
 def test_several_tasks_begin_with_the_list_of_their_runs(processes: MarkedProcesses) -> None:
-    terminal = Terminal(processes, "--envs", "reverse,sort")
+    terminal = Terminal(processes, "--envs", "reverse,sort", "--ascii", "--theme", "midnight", "--rate", "4")
     try:
         wait_for_screen(terminal, "Fleet", "reverse", "sort", "2 alive")
         terminal.press("\r")
         wait_for_screen(terminal, "Scores", "running")
+        assert terminal.picture.isascii()
         terminal.press("\x1b")
         wait_for_screen(terminal, "Fleet")
         terminal.press("q")

@@ -63,11 +63,12 @@ def make_env(tokenizer_dir: Path, api: FakeTrajectoryApi) -> Callable[..., Any]:
 
 @dataclass(frozen=True)
 class Served:
-    """What became of the groups of a run, by number, and what of them was sent."""
+    """What became of the groups of a run, by number, what of them was sent, and each server with its last health."""
 
     ends: dict[int, GroupMove]
     contents: dict[int, GroupContent]
     sent: list[dict[str, Any]]
+    servers: dict[int, tuple[str, bool | None]]
 
     def outcomes(self) -> dict[str, int]:
         """How many groups ended how: `delivered`, `skipped identical_scores` …"""
@@ -102,4 +103,6 @@ async def serve_groups(env: Any, api: FakeTrajectoryApi, count: int) -> Served:
         if task.done():
             task.result()
     assert env._runtime.stream.counts().balanced
-    return Served(ends(), {content.group_id: content for content in seen.contents}, api.groups)
+    contents = {content.group_id: content for content in seen.contents}
+    servers = {event.server: (event.url, event.healthy) for event in seen.of("server_health")}
+    return Served(ends(), contents, api.groups, servers)

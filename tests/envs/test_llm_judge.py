@@ -69,7 +69,7 @@ async def served_with(
     ):
         env = make_env(llm_judge.LlmJudgeEnv, model.url, judge_url=judging.url, max_num_workers=4, **fields)
         served = await serve_groups(env, api, groups)
-        await env.judge.close()
+    assert served.servers[1] == (judging.url, True)
     return served
 
 
@@ -156,6 +156,6 @@ async def test_a_judge_that_is_down_fails_its_groups_and_scores_none(
     async with ScriptedModel(tokenizer, policy()) as model, TinyHttpServer(broken) as judging:
         env = make_env(llm_judge.LlmJudgeEnv, model.url, judge_url=f"{judging.root}/v1", judge_timeout=1)
         served = await serve_groups(env, api, 4)
-        await env.judge.close()
+    assert served.servers == {0: (model.url, True), 1: (f"{judging.root}/v1", False)}
     assert served.outcomes() == {"failed inference_error": 4}
     assert served.sent == []

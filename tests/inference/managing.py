@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -39,6 +40,19 @@ async def managing(
         yield servers
     finally:
         await servers.close()
+
+
+async def stopped(kind: Dialect = "openai") -> FakeServer:
+    """A server that is not there any more."""
+    fake = FakeServer(kind)
+    async with fake:
+        pass
+    return fake
+
+
+def health_threads() -> list[str]:
+    """The threads that probe servers."""
+    return [thread.name for thread in threading.enumerate() if thread.name == "inference-health"]
 
 
 class Collecting:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 import time
 
 import pytest
@@ -13,25 +12,13 @@ from atropos_tui.inference import ServerManager, pool
 from atropos_tui.ledger import EventStream
 from atropos_tui.ledger.events import ServerHealth
 from tests.inference.fake_inference_server import Dialect, FakeServer, hang, status
-from tests.inference.managing import HELLO, Collecting, config_for, managing, until
+from tests.inference.managing import HELLO, Collecting, config_for, health_threads, managing, stopped, until
 
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pool, "FIRST_PAUSE", 0.01)
     monkeypatch.setattr("atropos_tui.inference.health.PROBE_INTERVAL", 0.05)
-
-
-async def stopped(kind: Dialect = "openai") -> FakeServer:
-    """A server that is not there any more."""
-    fake = FakeServer(kind)
-    async with fake:
-        pass
-    return fake
-
-
-def health_threads() -> list[str]:
-    return [thread.name for thread in threading.enumerate() if thread.name == "inference-health"]
 
 
 async def test_a_server_that_answers_is_never_probed() -> None:

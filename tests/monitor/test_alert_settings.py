@@ -14,6 +14,7 @@ from atropos_tui.monitor.alerts import Evidence, Finding, findings
 from atropos_tui.monitor.snapshot import (
     InferenceSection,
     LedgerSection,
+    PartTakeover,
     RecordSection,
     ScoresSection,
     SendsSection,
@@ -133,6 +134,17 @@ class TestThresholds:
         assert "end-of-turn token (7) stands twice in a row" in alerts["doubled_end"].text
         few = replace(QUIET, scores=ScoresSection(looks=replace(looks, rollouts=10)))
         assert found(few) == {}
+
+    def test_a_part_that_takes_over_is_named_with_the_part_that_fell(self) -> None:
+        takeover = PartTakeover("length", 0.97, 0.31, "letters", 0.2, 0.7, group_id=71)
+        alert = found(replace(QUIET, scores=ScoresSection(takeover=takeover)))["part_share"]
+        assert "`length` alone decides 97% of the score (31% at the beginning)" in alert.text
+        assert "`letters` fell from 0.70 to 0.20" in alert.text
+        assert alert.group_id == 71
+        less = replace(QUIET, scores=ScoresSection(takeover=replace(takeover, share=0.8)))
+        assert found(less) == {}
+        wanted = replace(less, settings=AlertSettings(part_share=0.7))
+        assert list(found(wanted)) == ["part_share"]
 
     def test_a_run_that_ended_has_no_alert(self) -> None:
         over = replace(QUIET, state=RunState.FINISHED, quiet_for=9_999.0, skipped=SkippedSection(in_a_row=99))

@@ -31,6 +31,7 @@ from atropos_tui.ledger.events import (
     Setting,
 )
 from atropos_tui.ledger.outcomes import DeliveredAs, FailReason, Outcome
+from atropos_tui.monitor.asker import ASKER_HEADER, ASKER_LENGTH, asker, read_asker, write_asker
 from atropos_tui.monitor.client import RefusedError, RunClient, UnreachableError
 from atropos_tui.monitor.group_query import GroupQuery
 from atropos_tui.monitor.group_store import MemoryGroupStore
@@ -45,15 +46,18 @@ LIMIT = 10.0
 class RecordedCommands:
     def __init__(self) -> None:
         self.given: list[str] = []
+        self.paused_by: list[str] = []
         self.ended = False
 
-    def pause(self) -> None:
+    def pause(self, by: str) -> None:
         if self.ended:
             raise AtroposError("the run has ended", "start it again")
         self.given.append("pause")
+        self.paused_by.append(by)
 
-    def pause_now(self) -> None:
+    def pause_now(self, by: str) -> None:
         self.given.append("pause now")
+        self.paused_by.append(by)
 
     def resume(self) -> None:
         self.given.append("resume")
@@ -269,6 +273,29 @@ async def test_commands_reach_the_run(run: WatchedRun, client: RunClient) -> Non
     await client.stop()
     given = ["pause", "pause now", "step", "resume", "cancel 7", "requeue 8", "evaluate", "stop"]
     assert run.commands.given == given
+
+
+async def test_who_pauses_a_run_is_told_to_it(run: WatchedRun, raw: httpx.AsyncClient) -> None:
+    async with RunClient(run.socket_path, via="screen") as screen, RunClient(run.socket_path) as script:
+        await screen.pause()
+        await script.pause_now()
+    me = asker()
+    assert "@" in me
+    assert run.commands.paused_by == [f"{me} (screen)", me]
+    await raw.post("/pause")
+    assert run.commands.paused_by[-1] == ""
+
+
+async def test_a_made_up_asker_is_bounded_and_cannot_write_on_a_terminal(
+    run: WatchedRun, raw: httpx.AsyncClient
+) -> None:
+    for told in ("%1b%5b2J%07mal\tlory%0aeve", "%E2%80%AEeve", "x" * 10_000, "%ff%fe", "Zo\xc3\xab"):
+        assert (await raw.post("/pause", headers={ASKER_HEADER: told.encode("latin-1")})).status_code == 200
+    cleaned = run.commands.paused_by
+    assert cleaned[0] == "[2J mal lory eve"
+    assert all(len(by) <= ASKER_LENGTH and by.isprintable() for by in cleaned)
+    assert "eve" in cleaned[1]
+    assert read_asker(write_asker("Zoë Ärmel@köln (screen)")) == "Zoë Ärmel@köln (screen)"
 
 
 async def test_a_command_the_run_cannot_follow_says_why(run: WatchedRun, client: RunClient) -> None:

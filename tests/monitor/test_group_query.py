@@ -11,14 +11,8 @@ from hypothesis import strategies as st
 
 from atropos_tui.errors import UsageError
 from atropos_tui.ledger.outcomes import Outcome
-from atropos_tui.monitor.group_query import (
-    FIELDS,
-    OF_THE_READER,
-    GroupQuery,
-    parse_terms,
-    search_words,
-    sorted_rows,
-)
+from atropos_tui.monitor.group_filter import FIELDS, OF_THE_READER, parse_terms, search_words, sorted_rows
+from atropos_tui.monitor.group_query import GroupQuery
 from atropos_tui.monitor.group_store import GroupFilter
 from atropos_tui.monitor.snapshot import EndedRow
 from atropos_tui.monitor.wire import query_params, read_query

@@ -19,10 +19,10 @@ from atropos_tui.ledger.outcomes import RunState, Stage, ThrottleReason
 from tests.monitor.run_scenario import Scenario
 
 
-def server(run: Scenario, number: int, healthy: bool | None, detail: str = "") -> None:
+def server(run: Scenario, number: int, healthy: bool | None, detail: str = "", auxiliary: bool = False) -> None:
     run.publish(
         ServerHealth, server=number, url=f"http://gpu{number}:9001/v1", server_type="vllm", model_name="m",
-        healthy=healthy, detail=detail, limit=8, eval_limit=1,
+        healthy=healthy, detail=detail, limit=8, eval_limit=1, auxiliary=auxiliary,
     )  # fmt: skip
 
 
@@ -57,9 +57,20 @@ def test_pausing_names_the_groups_that_end_first(run: Scenario) -> None:
     run.publish(StateChanged, state=RunState.PAUSING)
     assert run.snapshot().run.headline == "pausing: 1 group in flight ends first"
     run.publish(StateChanged, state=RunState.PAUSED)
-    assert run.snapshot().run.headline.startswith("paused")
+    assert run.snapshot().run.headline == "paused: nothing starts until it is resumed"
     run.after(3600)
     assert names(run) == []
+
+
+def test_a_paused_run_says_who_paused_it(run: Scenario) -> None:
+    run.start_group()
+    by = "ada@login1 (screen)"
+    run.publish(StateChanged, state=RunState.PAUSING, paused_by=by)
+    assert run.snapshot().run.headline == f"paused by {by}: 1 group in flight ends first"
+    run.publish(StateChanged, state=RunState.PAUSED, paused_by=by)
+    assert run.snapshot().run.headline == f"paused by {by}: nothing starts until it is resumed"
+    run.publish(StateChanged, state=RunState.RUNNING)
+    assert run.snapshot().run.headline == ""
 
 
 def test_a_full_trainer_queue_is_what_everything_waits_for(run: Scenario) -> None:
@@ -86,6 +97,33 @@ def test_one_server_down_is_an_alert_and_all_of_them_the_headline(run: Scenario)
     server(run, 0, False, "HTTP 500")
     assert run.snapshot().run.headline.startswith("waiting for any of 2 inference servers")
     assert run.snapshot().run.alerts[0].severe
+
+
+def test_a_judge_that_is_down_is_a_severe_alert_and_not_the_headline(run: Scenario) -> None:
+    server(run, 0, True)
+    server(run, 1, False, "connection refused", auxiliary=True)
+    assert run.snapshot().run.headline == ""
+    (alert,) = run.snapshot().run.alerts
+    assert (alert.name, alert.severe) == ("servers_down", True)
+    assert alert.text == "1 of 2 inference servers down: http://gpu1:9001/v1 connection refused"
+
+
+def test_groups_that_stall_without_an_open_call_are_put_down_to_the_judge_that_is_down(run: Scenario) -> None:
+    server(run, 0, True)
+    server(run, 1, False, "connection refused", auxiliary=True)
+    run.start_group()
+    run.after(6)
+    assert run.snapshot().run.headline == (
+        "1 group in flight, no call is open: the server at http://gpu1:9001/v1 is down: connection refused"
+    )
+
+
+def test_a_judge_that_answers_hides_nothing_of_a_policy_that_does_not(run: Scenario) -> None:
+    server(run, 0, False, "HTTP 500")
+    server(run, 1, True, auxiliary=True)
+    section = run.snapshot().run
+    assert section.headline == "waiting for the inference server at http://gpu0:9001/v1: HTTP 500"
+    assert section.alerts[0].severe
 
 
 def test_the_line_that_holds_the_loop_comes_before_all_else(run: Scenario) -> None:

@@ -116,6 +116,41 @@ def test_rollouts_that_wait_for_their_next_turn_are_not_done() -> None:
     assert row.rollouts_done == 1
 
 
+def test_what_a_judge_completes_is_no_rollout() -> None:
+    run = Scenario()
+    run.run_started()
+    group_id = run.start_group(rollouts=4)
+    call(run, group_id, n=4)
+    for number in (10, 11):
+        run.publish(
+            CallStarted, call_id=number, group_id=group_id, server=1, split="train", n=6, auxiliary=True
+        )  # fmt: skip
+    run.publish(
+        CallFinished, call_id=10, group_id=group_id, server=1, split="train", n=6, latency=1.0, completion_tokens=80,
+        finish_reasons=("length",), auxiliary=True,
+    )  # fmt: skip
+    (row,) = run.snapshot().queue.rows
+    assert (row.rollouts_done, row.completion_tokens, row.calls, row.server) == (4, 160, 3, 1)
+    run.score(group_id, 0.0, 1.0)
+    run.skip(group_id)
+    (ended,) = run.ended
+    assert [each.server for each in ended.calls] == [0, 1]
+    assert ended.row.finishes == ()
+
+
+def test_a_server_that_appears_late_has_its_row() -> None:
+    run = Scenario()
+    run.run_started()
+    health = {"server_type": "openai", "limit": 8, "eval_limit": 1}
+    run.publish(ServerHealth, server=0, url="http://policy/v1", model_name="m", healthy=True, **health)
+    before = run.snapshot()
+    run.publish(ServerHealth, server=1, url="http://judge/v1", model_name="j", healthy=None, auxiliary=True, **health)
+    after = run.snapshot()
+    assert changed(before, after) == {"inference"}
+    rows = [(row.server, row.url, row.healthy, row.auxiliary) for row in after.inference.servers]
+    assert rows == [(0, "http://policy/v1", True, False), (1, "http://judge/v1", None, True)]
+
+
 def test_the_queue_says_why_nothing_more_starts() -> None:
     run = Scenario()
     run.run_started()

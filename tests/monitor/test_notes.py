@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 
 from atropos_tui.errors import AtroposError
-from atropos_tui.monitor.group_query import GroupQuery, parse_terms
-from atropos_tui.monitor.notes import MOST_CHARACTERS, Note, Notes, notes_beside, notes_of_socket
+from atropos_tui.monitor.group_filter import parse_terms
+from atropos_tui.monitor.group_query import GroupQuery
+from atropos_tui.monitor.notes import MOST_CHARACTERS, Note, Notes
+from atropos_tui.monitor.notes_file import notes_beside, notes_of_socket
 
 
 @pytest.fixture

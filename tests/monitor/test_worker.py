@@ -11,7 +11,7 @@ import sys
 import textwrap
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AsyncExitStack, aclosing
+from contextlib import AsyncExitStack, aclosing, closing
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +20,14 @@ import pytest
 import yaml
 
 from atropos_tui.errors import UsageError
+from atropos_tui.ledger.events import StateChanged
 from atropos_tui.ledger.outcomes import Outcome, RunState
+from atropos_tui.monitor.asker import asker
 from atropos_tui.monitor.client import RefusedError, RunClient
 from atropos_tui.monitor.discovery import find_run
 from atropos_tui.monitor.recorded.recorded_run import RecordedRun
+from atropos_tui.monitor.run_file.place import RUN_FILE
+from atropos_tui.monitor.run_file.reader import RunFileReader
 from atropos_tui.monitor.snapshot import RunSnapshot
 from atropos_tui.monitor.supervisor import ChildProcess, start_process
 from tests.inference.small_tokenizer import small_tokenizer
@@ -181,6 +185,8 @@ async def test_a_run_is_watched_paused_stepped_resumed_and_stopped(workers: Work
     paused = await until(client, lambda snapshot: snapshot.run.state is RunState.PAUSED, "paused")
     assert paused.queue.in_flight == 0
     assert paused.queue.throttle == "paused"
+    assert paused.run.headline == f"paused by {asker()}: nothing starts until it is resumed"
+    assert (await client.summary()).headline == paused.run.headline
 
     await client.step_group()
     stepped = await until(client, lambda snapshot: delivered(snapshot) > delivered(paused), "one more")
@@ -200,6 +206,9 @@ async def test_a_run_is_watched_paused_stepped_resumed_and_stopped(workers: Work
     assert found is not None
     assert (found.alive, found.stale, found.worker.end_state) == (False, False, "finished")
     assert not (workers.run_dir / "control.sock").exists()
+    with closing(RunFileReader(workers.run_dir / RUN_FILE)) as record:
+        told = [event for event in record.events_of("state_changed") if isinstance(event, StateChanged)]
+    assert {(event.state, event.paused_by) for event in told} >= {(RunState.PAUSED, asker()), (RunState.RUNNING, "")}
 
 
 @pytest.mark.parametrize(

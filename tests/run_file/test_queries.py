@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from atropos_tui.ledger import Rollout
 from atropos_tui.ledger.events import CallFinished
+from atropos_tui.monitor.group_filter import sorted_rows
 from atropos_tui.monitor.group_pages import GroupPages
-from atropos_tui.monitor.group_query import ORDERS, GroupQuery, sorted_rows
+from atropos_tui.monitor.group_query import ORDERS, GroupQuery
 from atropos_tui.monitor.group_store import GroupFilter, MemoryGroupStore
 from atropos_tui.monitor.open_groups import MAX_CALLS
 from atropos_tui.monitor.run_file import schema

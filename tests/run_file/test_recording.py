@@ -13,8 +13,9 @@ import pytest
 from atropos_tui.ledger.outcomes import Outcome
 from atropos_tui.monitor.group_store import GroupFilter
 from atropos_tui.monitor.run_file import schema
+from atropos_tui.monitor.run_file.place import RunFileError
 from atropos_tui.monitor.run_file.reader import RunFileReader
-from atropos_tui.monitor.run_file.schema import RunFileError, open_for_writing
+from atropos_tui.monitor.run_file.schema import open_for_writing
 from atropos_tui.monitor.run_file.writer import RecordLevel
 from tests.run_file.recorded_run import RecordedRun, rollouts, wait_until
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from atropos_tui.errors import UsageError
-from atropos_tui.ledger.events import TrainerStatus
+from atropos_tui.ledger.events import ServerHealth, TrainerStatus
 from atropos_tui.ledger.outcomes import Outcome, RunState
 from atropos_tui.monitor.recorded import moments
 from atropos_tui.monitor.recorded.jsonl_run import JsonlRun
@@ -202,6 +202,30 @@ def test_each_life_of_a_run_has_its_own_moments(tmp_path: Path) -> None:
         snapshot = seen.folded(wall, most=1_000)
         assert snapshot is not None
         assert delivered(snapshot) == groups
+    reader.close()
+
+
+def test_each_life_of_a_run_numbers_its_servers_itself(tmp_path: Path) -> None:
+    """A second server of the configuration takes the number that a judge had in the life before."""
+    path = tmp_path / "run.db"
+    clock = HandClock()
+    for urls in (["policy", "judge"], ["policy", "another"]):
+        run = Recording(path, clock=clock)
+        for number, url in enumerate(urls):
+            run.stream.publish(
+                ServerHealth, server=number, url=url, server_type="openai", model_name="m", healthy=True, limit=8,
+                eval_limit=1, auxiliary=url == "judge",
+            )  # fmt: skip
+            clock.go_on(10.0)
+        run.close()
+        clock.go_on(80.0)
+    reader = RunFileReader(path)
+    seen = Moments(reader)
+    for after, urls in ((5, ["policy"]), (50, ["policy", "judge"]), (105, ["policy"]), (150, ["policy", "another"])):
+        snapshot = seen.folded(BEGIN + after, most=1_000)
+        assert snapshot is not None
+        rows = snapshot.inference.servers
+        assert [(row.url, row.auxiliary) for row in rows] == [(url, url == "judge") for url in urls]
     reader.close()
 
 

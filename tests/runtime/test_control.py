@@ -46,6 +46,28 @@ async def test_pause_lets_what_is_in_flight_finish_and_be_sent(make_env: MakeEnv
     assert not [event for event in seen.of("group_requeued") if event.reason != "shutdown"]
 
 
+async def test_who_paused_first_stays_named_until_the_run_is_resumed(make_env: MakeEnv):
+    env = make_env()
+    seen = watched(env)
+
+    def named() -> tuple[str, str] | None:
+        return next(((told.state, told.paused_by) for told in seen.of("state_changed")[::-1]), None)
+
+    env.control.pause()
+    async with serving(env):
+        await until(lambda: named() == ("paused", "the environment's code"))
+        env.control.pause("ada@login1 (screen)")
+        env.control.pause_now("bob@login2 (command line)")
+        env.control.resume()
+        await until(lambda: named() == ("running", ""))
+        env.control.pause_now("bob@login2 (command line)")
+        env.control.pause("ada@login1 (screen)")
+        await until(lambda: named() == ("paused", "bob@login2 (command line)"))
+        assert {event.paused_by for event in seen.of("state_changed")} == {
+            "", "the environment's code", "bob@login2 (command line)",
+        }  # fmt: skip
+
+
 async def test_pause_now_puts_items_back_and_resume_takes_them_first(make_env: MakeEnv):
     env = make_env(GatedEnv)
     seen = watched(env)

@@ -386,22 +386,39 @@ async def test_an_override_of_add_train_workers_may_start_nothing(make_env: Make
     assert outcomes(env) == {}
 
 
+class Loader(ScriptedEnv):
+    """Sends three groups at each new step of the trainer, as loaders of finished data do, and makes none."""
+
+    async def add_train_workers(self) -> None:
+        return None
+
+    async def env_step_checks(self) -> None:
+        if self.curr_step != self.status_dict["current_step"]:
+            await asyncio.gather(*(self.handle_send_to_api(good_group(), None) for _ in range(3)))
+        await super().env_step_checks()
+
+
 async def test_groups_that_an_environment_sends_by_itself_are_in_the_ledger(make_env: MakeEnv, api: FakeTrajectoryApi):
-    class Loader(ScriptedEnv):
-        async def add_train_workers(self) -> None:
-            return None
-
-        async def env_step_checks(self) -> None:
-            if self.curr_step != self.status_dict["current_step"]:
-                await asyncio.gather(*(self.handle_send_to_api(good_group(), None) for _ in range(3)))
-            await super().env_step_checks()
-
     env = make_env(Loader)
     async with serving(env):
         await until(lambda: env.status_dict)
         api.step = 1
         await until(lambda: len(api.groups) == 3)
     assert outcomes(env) == {"delivered": 3}
+
+
+async def test_a_group_is_as_old_as_the_newest_step_however_far_the_trainer_jumped(
+    make_env: MakeEnv, api: FakeTrajectoryApi
+):
+    env = make_env(Loader, max_batches_offpolicy=2)
+    seen = watched(env)
+    async with serving(env):
+        await until(lambda: env.status_dict)
+        api.step = 40
+        await until(lambda: outcomes(env))
+        await until(lambda: sum(outcomes(env).values()) == 3)
+    assert outcomes(env) == {"delivered": 3}
+    assert [event.step for event in seen.of("group_started")] == [40] * 3
 
 
 async def test_a_slow_observer_delays_no_group(make_env: MakeEnv, api: FakeTrajectoryApi):

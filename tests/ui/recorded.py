@@ -13,7 +13,8 @@ from pathlib import Path
 
 from atropos_tui.errors import AtroposError
 from atropos_tui.ledger.outcomes import Outcome, RunState, ThrottleReason
-from atropos_tui.monitor.group_query import ALL_GROUPS, GroupQuery, sorted_rows
+from atropos_tui.monitor.group_filter import sorted_rows
+from atropos_tui.monitor.group_query import ALL_GROUPS, GroupQuery
 from atropos_tui.monitor.group_store import GroupFilter, sorted_page
 from atropos_tui.monitor.snapshot import (
     ConfigRow,
@@ -75,7 +76,7 @@ def starting() -> RunSnapshot:
 
 def paused() -> RunSnapshot:
     base = running()
-    headline = "paused: nothing starts until it is resumed"
+    headline = "paused by ada@login1 (screen): nothing starts until it is resumed"
     run = replace(base.run, state=RunState.PAUSED, headline=headline, last_progress_at=NOW - 42, alerts=())
     queue = replace(base.queue, rows=(), in_flight=0, throttle=ThrottleReason.PAUSED, throttle_detail="")
     counts = {**base.ledger.by_outcome, Outcome.IN_FLIGHT: 0}

@@ -215,6 +215,7 @@ def sends_section() -> SendsSection:
         trainer_queue=12,
         trainer_queue_limit=36,
         policy_lag=0.4,
+        lag_when_taken=1.6,
         send_rate_history=tuple(float(max(0, round(chance.gauss(3.4, 1.6)))) for _ in range(60)),
     )
 

@@ -32,3 +32,18 @@ def test_before_the_first_picture_nothing_is_loaded_that_only_workers_and_events
     program = f"import sys, {modules}; print([name for name in {unwanted} if name in sys.modules])"
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
     assert result.stdout.strip() == "[]"
+
+
+def test_attaching_loads_nothing_of_records_filters_and_starting_workers() -> None:
+    unwanted = (
+        "sqlite3",
+        "statistics",
+        "secrets",
+        "atropos_tui.monitor.group_filter",
+        "atropos_tui.monitor.notes",
+        "atropos_tui.monitor.supervisor",
+    )
+    modules = "atropos_tui.cli, atropos_tui.verbs.attach, atropos_tui.verbs.screen"
+    program = f"import sys, {modules}; print([name for name in {unwanted} if name in sys.modules])"
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    assert result.stdout.strip() == "[]"

@@ -82,6 +82,19 @@ class TestTokens:
         assert score_chips(group, 0, None, 60)[1].plain.split() == ["nan", "inf", "–", "0.50"]
         assert "nan" in rollout_facts(infinite, group, Tokens(infinite), 200).plain
 
+    def test_parts_of_the_score_come_before_what_else_there_is_where_room_is_short(self) -> None:
+        told = replace(ROLLOUT, score=0.5, parts={"answer": 1.0, "format": 0.5, "brevity": 0.25}, finish_reason="stop")
+
+        def facts(width: int) -> str:
+            line = rollout_facts(told, [told], Tokens(told), width).plain
+            assert len(line) <= width
+            return line
+
+        assert facts(200).startswith("score 0.5 (+0.00 to the mean)   ")
+        assert facts(200).endswith("answer 1.00   format 0.50   brevity 0.25   finish stop")
+        assert facts(60).startswith("score 0.5 (+0.00)  answer 1.00  format 0.50  brevity 0.25")
+        assert facts(35) == "score 0.5 (+0.00)  answer 1.00"
+
     def test_two_hundred_thousand_tokens_are_laid_out_once_and_read_anywhere(self) -> None:
         many = 200_000
         rollout = RolloutDetail(score=1.0, tokens=(7,) * many, pieces=("word ",) * many, masks=(7,) * many)

@@ -16,7 +16,8 @@ import pyarrow.parquet
 import pytest
 
 from atropos_tui.cli import main
-from atropos_tui.monitor.notes import Notes, notes_beside
+from atropos_tui.monitor.notes import Notes
+from atropos_tui.monitor.notes_file import notes_beside
 from atropos_tui.monitor.recorded.scored_groups import read_group
 from atropos_tui.verbs import export as export_verb
 from atropos_tui.verbs.export import FORMATS

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from atropos_tui.ledger.content import Rollout
-from atropos_tui.monitor.group_query import sorted_rows
+from atropos_tui.monitor.group_filter import sorted_rows
 from atropos_tui.monitor.group_store import GroupFilter, KeptGroup, sorted_page
 from atropos_tui.monitor.open_groups import EndedGroup
 from atropos_tui.monitor.packed_content import pack

@@ -10,7 +10,7 @@ from pathlib import Path
 from atropos_tui.monitor.client import RefusedError
 from atropos_tui.monitor.group_query import ALL_GROUPS, GroupQuery
 from atropos_tui.monitor.group_store import GroupFilter
-from atropos_tui.monitor.notes import notes_beside
+from atropos_tui.monitor.notes_file import notes_beside
 from atropos_tui.monitor.packed_content import Decode
 from atropos_tui.monitor.recorded.jsonl_file import JsonlFile
 from atropos_tui.monitor.recorded.read_only_run import ReadOnlyRun

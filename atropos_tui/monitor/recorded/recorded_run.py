@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from atropos_tui.monitor.client import RefusedError
 from atropos_tui.monitor.group_query import ALL_GROUPS, GroupQuery
-from atropos_tui.monitor.notes import notes_beside
+from atropos_tui.monitor.notes_file import notes_beside
 from atropos_tui.monitor.recorded.crash import crashed
 from atropos_tui.monitor.recorded.read_only_run import ReadOnlyRun
 from atropos_tui.monitor.recorded.timeline import Stride, Timeline, neighbour

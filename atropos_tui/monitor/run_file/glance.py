@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from atropos_tui.monitor.run_file.compression import decompress
-from atropos_tui.monitor.run_file.schema import RunFileError, open_for_reading
+from atropos_tui.monitor.run_file.place import RunFileError
+from atropos_tui.monitor.run_file.schema import open_for_reading
 from atropos_tui.monitor.snapshot import RecordSection, RunSnapshot
 from atropos_tui.monitor.wire import SnapshotMerger
 

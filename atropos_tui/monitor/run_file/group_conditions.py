@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from atropos_tui.monitor.group_query import Term, splits_of
+from atropos_tui.monitor.group_filter import Term, splits_of
 from atropos_tui.monitor.run_file.search import match_expression
 
 _LENGTH = "(SELECT avg(value) FROM json_each(g.completion_tokens))"

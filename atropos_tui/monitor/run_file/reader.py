@@ -29,7 +29,8 @@ from atropos_tui.monitor.run_file.group_conditions import (
     order_by,
     read_finishes,
 )
-from atropos_tui.monitor.run_file.schema import RunFileError, open_for_reading
+from atropos_tui.monitor.run_file.place import RunFileError
+from atropos_tui.monitor.run_file.schema import open_for_reading
 from atropos_tui.monitor.run_file.search import match_expression
 from atropos_tui.monitor.run_file.stored_content import restore
 from atropos_tui.monitor.snapshot import CallRow, EndedRow, GroupPage, RecordSection, RunSnapshot

@@ -13,8 +13,9 @@ from pathlib import Path
 from atropos_tui.ledger import GroupContent
 from atropos_tui.ledger.events import EventBase
 from atropos_tui.monitor.open_groups import EndedGroup
+from atropos_tui.monitor.run_file.place import RunFileError
 from atropos_tui.monitor.run_file.retention import Retention, used_bytes
-from atropos_tui.monitor.run_file.schema import RunFileError, open_for_writing
+from atropos_tui.monitor.run_file.schema import open_for_writing
 from atropos_tui.monitor.run_file.writer import EndedEntry, Entry, RecordLevel, RunFileWriter, Unwritten
 from atropos_tui.monitor.snapshot import RecordSection, RunSnapshot
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from atropos_tui.ledger.events import GroupStarted
+from atropos_tui.monitor.run_file.place import RunFileError
 from atropos_tui.monitor.run_file.reader import RunFileReader
-from atropos_tui.monitor.run_file.schema import RunFileError
 
 
 @dataclass(frozen=True, slots=True)

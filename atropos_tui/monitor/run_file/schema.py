@@ -18,9 +18,8 @@ import os
 import sqlite3
 from pathlib import Path
 
-from atropos_tui.errors import AtroposError
+from atropos_tui.monitor.run_file.place import RunFileError
 
-RUN_FILE = "run.db"
 APPLICATION_ID = 0x41545255  # "ATRU", so that `file` and we can tell a run file from other databases
 
 # One script a version; a file of version N gets the scripts from N on. Never change one that was released.
@@ -69,10 +68,6 @@ VERSION = len(MIGRATIONS)
 _WITH_FINISHES = 2
 
 
-class RunFileError(AtroposError):
-    """A run file cannot be opened, read or written."""
-
-
 def open_for_writing(path: Path) -> sqlite3.Connection:
     """The database, made (0600) or brought to this version. Raises RunFileError, and OSError or sqlite3.Error.
 
@@ -108,12 +103,6 @@ def open_for_reading(path: Path) -> sqlite3.Connection:
             raise RunFileError(f"cannot read {path}: {error}", "check that it is whole and readable") from error
     except sqlite3.Error as error:
         raise RunFileError(f"{path} is no run file: {error}", "name the file run.db of a run directory") from error
-
-
-def is_run_file(path: Path) -> bool:
-    """Whether the file begins like a SQLite database."""
-    with path.open("rb") as file:
-        return file.read(16) == b"SQLite format 3\0"
 
 
 def _opened(path: Path, how: str) -> sqlite3.Connection:

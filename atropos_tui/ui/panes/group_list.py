@@ -8,13 +8,14 @@ from dataclasses import replace
 from statistics import fmean
 
 from atropos_tui.ledger.outcomes import OPEN_OUTCOMES, Outcome
-from atropos_tui.monitor.group_query import ORDERS, Term
+from atropos_tui.monitor.group_filter import Term
+from atropos_tui.monitor.group_query import ORDERS
 from atropos_tui.monitor.notes import Notes
 from atropos_tui.monitor.snapshot import EndedRow, GroupPage
 from atropos_tui.ui import formatting
 from atropos_tui.ui.ink import Ink, Line, Span, clip, dim, faint, strong
 from atropos_tui.ui.panes.pane import Pane
-from atropos_tui.ui.phrases import OUTCOME_INKS, outcome_glyph, score_words, short_reason, waiting
+from atropos_tui.ui.phrases import OUTCOME_INKS, one_word_reason, outcome_glyph, score_words, short_reason, waiting
 from atropos_tui.ui.text_safety import visible
 from atropos_tui.ui.widgets.table import Cell, Column, Table
 
@@ -205,7 +206,7 @@ def _item_and_reason(row: EndedRow) -> Cell:
     """Why a group did not reach the trainer comes first, as the column may be short."""
     if row.outcome is Outcome.DELIVERED:
         return lambda width: Line(visible(_preview(row.item, width))).fit(width)
-    reason = Line(Span(short_reason(row), OUTCOME_INKS[row.outcome]))
+    reason = Line(Span(one_word_reason(row), OUTCOME_INKS[row.outcome]))
 
     def draw(width: int) -> Line:
         room = width - reason.width - 3

@@ -48,7 +48,8 @@ class InferencePane(Pane):
         if not servers:
             return Line()
         healthy = sum(server.healthy is True for server in servers)
-        ink = Ink.TEXT if healthy == len(servers) else Ink.BAD
+        # One that was only just called is not known to be ill.
+        ink = Ink.BAD if any(server.healthy is False for server in servers) else Ink.TEXT
         return Line(Span(f"{healthy} of {formatting.plural(len(servers), 'server')}", ink), dim(" healthy"))
 
     def draw(self, width: int, height: int) -> list[Line]:
@@ -117,8 +118,10 @@ class InferencePane(Pane):
         share = formatting.percent(server.errors / server.requests) if server.requests else "0%"
         load = gauge(server.in_flight, server.limit, _GAUGE_WIDTH)
         newest = max((other.weight_version or 0 for other in self.inference.servers), default=0)
+        whose = " · the environment's own, for no rollouts" if server.auxiliary else ""
+        where = f"  {visible(server.server_type)} · {visible(server.url)}{whose}"
         lines = [
-            Line(strong(f"Server {server.server}"), dim(f"  {visible(server.server_type)} · {visible(server.url)}")),
+            Line(strong(f"Server {server.server}"), dim(where)),
             fact("model", Line(visible(server.model_name) or "–")),
             fact("health", Line(health_glyph(server.healthy), f" {_health_words(server)}")),
             fact("load", load + Line(f" {server.in_flight}", dim(f" of {server.limit} calls open"))),

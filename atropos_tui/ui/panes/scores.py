@@ -52,8 +52,9 @@ class ScoresPane(Pane):
             return self._charts(width, height)
         if width >= _TWO_COLUMNS:
             return self._two_columns(width, height)
-        parts = self._parts(width, _MOST_PARTS_BELOW + 1) if self.scores.parts else []
-        return self._charts(width, height - len(parts)) + parts
+        below = self._parts(width, _MOST_PARTS_BELOW + 1) if self.scores.parts else []
+        below += [self._looks_in_short(width)] if self.scores.looks.rollouts else []
+        return self._charts(width, height - len(below)) + below
 
     def _two_columns(self, width: int, height: int) -> list[Line]:
         """The charts at the left; lengths and the parts of the score at the right."""
@@ -209,6 +210,20 @@ class ScoresPane(Pane):
         if looks.mean_logprob is not None:
             lines.append(Line(f"{looks.mean_logprob:>4.1f} ", dim("mean logprob when sampled")))
         return [line.fit(width) for line in lines]
+
+    def _looks_in_short(self, width: int) -> Line:
+        looks = self.scores.looks
+        shown = (
+            (looks.repetitive, "loop"),
+            (looks.garbled, "noise"),
+            (looks.doubled_end, "end twice"),
+            (looks.untrained, "untrained"),
+        )
+        parts = [Line(Span(str(many), Ink.WARN if many else Ink.TEXT), dim(f" {words}")) for many, words in shown]
+        parts[0] = Line(dim(f"looked at {looks.rollouts}: ")) + parts[0]
+        if looks.mean_logprob is not None:
+            parts.append(Line(dim("logprob "), f"{looks.mean_logprob:.1f}"))
+        return join_that_fit(parts, width, " · ")
 
     def _part(self, index: int) -> tuple[Cell, ...]:
         part = self.scores.parts[index]

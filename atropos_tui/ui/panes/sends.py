@@ -64,15 +64,15 @@ class SendsPane(Pane):
         return fact("taken as", join_that_fit(parts, width - 10, " · ")) if parts else Line()
 
     def _staleness(self, width: int) -> Line:
-        """How many steps the policy is ahead of a group when it is trained on: until delivery, then in the queue."""
+        """How many steps the policy was ahead of groups when delivered and when taken, and what is before one now."""
         sends, group_size = self.sends, self.moment.snapshot.run.group_size
         if not sends.trainer_step_at or sends.batch_size <= 0:
             return Line()
         queued = sends.trainer_queue * group_size / sends.batch_size
-        parts = [
-            Line(f"{sends.policy_lag:.1f}", dim(" steps until delivery")),
-            Line(dim("about "), f"{queued:.1f}", dim(" more in the queue")),
-        ]
+        parts = [Line(f"{sends.policy_lag:.1f}", dim(" steps until delivery"))]
+        if sends.lag_when_taken >= 0:
+            parts.append(Line(f"{sends.lag_when_taken:.1f}", dim(" until the trainer took them")))
+        parts.append(Line(dim("about "), f"{queued:.1f}", dim(" in the queue")))
         return fact("staleness", join_that_fit(parts, width - 10, " · "))
 
     def _last_answer(self, width: int, most: int) -> list[Line]:

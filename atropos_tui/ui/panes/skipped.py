@@ -7,7 +7,7 @@ from atropos_tui.monitor.snapshot import SkippedSection
 from atropos_tui.ui import formatting
 from atropos_tui.ui.ink import Ink, Line, Span, dim, faint, join_that_fit, strong
 from atropos_tui.ui.panes.pane import Pane
-from atropos_tui.ui.phrases import OUTCOME_INKS, outcome_glyph, score_words, short_reason, waiting
+from atropos_tui.ui.phrases import OUTCOME_INKS, one_word_reason, outcome_glyph, score_words, short_reason, waiting
 from atropos_tui.ui.text_safety import visible
 from atropos_tui.ui.widgets.bars import bar, split_bar
 from atropos_tui.ui.widgets.table import Cell, Column, Table
@@ -167,11 +167,11 @@ class SkippedPane(Pane):
 
     def _zoomed_recent_row(self, index: int) -> tuple[Line, ...]:
         row = self.skipped.recent[index]
-        group, why, scores, item, age = self._recent_row(index)
+        group, _, scores, item, age = self._recent_row(index)
         tokens = sum(row.completion_tokens) / max(1, len(row.completion_tokens))
         return (
             group,
-            why,
+            Line(Span(short_reason(row), OUTCOME_INKS[row.outcome])),
             scores,
             Line(formatting.short_count(tokens)) if row.completion_tokens else Line(faint("–")),
             Line(dim(formatting.count(row.step))),
@@ -185,7 +185,7 @@ class SkippedPane(Pane):
         row = self.skipped.recent[index]
         return (
             Line(dim(str(row.group_id))),
-            Line(Span(short_reason(row), OUTCOME_INKS[row.outcome])),
+            Line(Span(one_word_reason(row), OUTCOME_INKS[row.outcome])),
             score_words(row.scores),
             Line(visible(row.item)),
             Line(dim(formatting.age(self.moment.since(row.at)))),

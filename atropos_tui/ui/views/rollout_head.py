@@ -10,7 +10,7 @@ from atropos_tui.ledger.outcomes import Outcome
 from atropos_tui.monitor.notes import Note
 from atropos_tui.monitor.snapshot import EndedRow, RolloutDetail
 from atropos_tui.ui import formatting
-from atropos_tui.ui.ink import Ground, Ink, Line, Span, dim, join_that_fit, strong
+from atropos_tui.ui.ink import Ground, Ink, Line, Span, dim, join, join_that_fit, strong
 from atropos_tui.ui.phrases import OUTCOME_INKS, outcome_glyph, short_reason
 from atropos_tui.ui.text_safety import visible
 from atropos_tui.ui.views.tokens import Tokens
@@ -67,17 +67,27 @@ def _chip(text: str, index: int, chosen: int, beside: int | None) -> Span:
 
 
 def rollout_facts(rollout: RolloutDetail, group: Sequence[RolloutDetail], tokens: Tokens, width: int) -> Line:
-    """Score, length and end of one rollout; the parts of its score where the environment tells them."""
-    parts = []
-    scores = [other.score for other in group if other.score is not None]
-    if rollout.score is not None:
-        above = rollout.score - fmean(scores)
-        parts.append(Line(dim("score "), strong(f"{rollout.score:.4g}"), dim(f" ({above:+.2f} to the mean)")))
-    if tokens:
-        trained = formatting.count(tokens.trained)
-        parts.append(Line(formatting.count(len(tokens)), dim(" tokens, "), trained, dim(" trained")))
+    """Score, length, the parts of the score where the environment tells them, and how the rollout ended.
+
+    Where there is too little room for all, it is said in fewer words, and the parts come before the length.
+    """
+    parts = [Line(dim(f"{visible(name)} "), formatting.score(value)) for name, value in rollout.parts.items()]
+    end = []
     if rollout.finish_reason:
         cut = rollout.finish_reason == "length"
-        parts.append(Line(dim("finish "), Span(visible(rollout.finish_reason), Ink.WARN if cut else Ink.TEXT)))
-    parts += [Line(dim(f"{visible(name)} "), formatting.score(value)) for name, value in rollout.parts.items()]
-    return join_that_fit(parts, width, "   ")
+        end.append(Line(dim("finish "), Span(visible(rollout.finish_reason), Ink.WARN if cut else Ink.TEXT)))
+    many, trained = formatting.count(len(tokens)), formatting.count(tokens.trained)
+    length = [Line(many, dim(" tokens, "), trained, dim(" trained"))] if tokens else []
+    whole = join([*_score(rollout, group, " to the mean"), *length, *parts, *end], "   ")
+    if whole.width <= width:
+        return whole
+    length = [Line(trained, dim("/"), many, dim(" trained"))] if tokens else []
+    return join_that_fit([*_score(rollout, group), *parts, *length, *end], width, "  ")
+
+
+def _score(rollout: RolloutDetail, group: Sequence[RolloutDetail], to_what: str = "") -> list[Line]:
+    """The score, and how far it is above the mean of the group."""
+    if rollout.score is None:
+        return []
+    above = rollout.score - fmean(other.score for other in group if other.score is not None)
+    return [Line(dim("score "), strong(f"{rollout.score:.4g}"), dim(f" ({above:+.2f}{to_what})"))]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rich.cells import cell_len
 from rich.color import Color
 from textual import events
-from textual.geometry import Region
+from textual.geometry import Region, Size
 from textual.strip import Strip
 from textual.widget import Widget
 
@@ -34,6 +34,8 @@ class Canvas(Widget):
         self._painted: list[Line] = []
         self._strips: dict[int, Strip] = {}
         self._background: Color | None = None
+        # The size that the lines were drawn for.
+        self._drawn_size: Size | None = None
 
     def draw(self, width: int, height: int) -> list[Line]:
         """The lines to show on `width` × `height` cells; missing ones are blank, surplus ones are left out."""
@@ -44,8 +46,7 @@ class Canvas(Widget):
         width, height = self.size
         if not (width and height and self.is_attached and self.display):
             return
-        lines = [line.fit(width) for line in self.draw(width, height)[:height]]
-        lines += [Line().fit(width)] * (height - len(lines))
+        lines = self._drawn_lines()
         changed: list[Region] = []
         for y, (old, new) in enumerate(zip_longest(self._painted, lines)):
             if old != new:
@@ -63,6 +64,10 @@ class Canvas(Widget):
         self.redraw()
 
     def render_line(self, y: int) -> Strip:
+        if self._drawn_size is None:
+            # The first picture comes before any event tells of a size.
+            self._background = self.rich_style.bgcolor
+            self._painted = self._drawn_lines()
         if y >= len(self._painted):
             return Strip.blank(self.size.width, self.rich_style)
         if y not in self._strips:
@@ -70,8 +75,8 @@ class Canvas(Widget):
         return self._strips[y]
 
     def on_resize(self, event: events.Resize) -> None:
-        del event
-        self.redraw_all()
+        if event.size != self._drawn_size:
+            self.redraw_all()
 
     def on_show(self, event: events.Show) -> None:
         del event
@@ -89,6 +94,13 @@ class Canvas(Widget):
 
         assert isinstance(self.app, AtroposApp)
         return self.app
+
+    def _drawn_lines(self) -> list[Line]:
+        """As many lines as there is room for, each of the whole width."""
+        self._drawn_size = self.size
+        width, height = self.size
+        lines = [line.fit(width) for line in self.draw(width, height)[:height]]
+        return lines + [Line().fit(width)] * (height - len(lines))
 
     def _strip(self, line: Line) -> Strip:
         segment = self.atropos.look.segment
