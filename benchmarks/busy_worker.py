@@ -32,34 +32,12 @@ from atropos_tui.ledger.outcomes import DeliveredAs, RunState, SkipReason
 from atropos_tui.monitor.group_store import MemoryGroupStore
 from atropos_tui.monitor.monitor_thread import MonitorThread
 from atropos_tui.monitor.run_view import RunView
+from benchmarks.no_commands import NoCommands
 
 GROUP = 8
 TOKENS = 64
 IN_FLIGHT = 32
 TURN_SECONDS = 0.005
-
-
-class NoCommands:
-    """Nothing can be asked of this run."""
-
-    def pause(self, by: str) -> None: ...
-
-    def pause_now(self, by: str) -> None: ...
-
-    def resume(self) -> None: ...
-
-    def step_group(self) -> None: ...
-
-    async def cancel_group(self, group_id: int) -> bool:
-        return False
-
-    async def requeue_group(self, group_id: int) -> bool:
-        return False
-
-    async def evaluate(self) -> bool:
-        return False
-
-    def stop(self) -> None: ...
 
 
 def run(socket: Path, rate: float, blocking: bool) -> None:

@@ -34,6 +34,7 @@ from atropos_tui.ledger.outcomes import DeliveredAs, FailReason, RunState, Score
 from atropos_tui.monitor.group_store import MemoryGroupStore
 from atropos_tui.monitor.monitor_thread import MonitorThread
 from atropos_tui.monitor.run_view import RunView
+from benchmarks.no_commands import NoCommands
 
 BEGAN = 1_790_000_000.0
 GROUP = 8
@@ -80,10 +81,12 @@ class Story:
         self.view.drain()
         self.clock.now[:] = [seconds]
 
-    def server(self, number: int, *, healthy: bool, detail: str = "", url: str = "") -> None:
+    def server(self, number: int, *, healthy: bool, detail: str = "", judge: str = "") -> None:
+        """`judge`: the address of a server that the environment made itself."""
         self._tell(
-            ServerHealth, server=number, url=url or SERVERS[number], server_type="vllm", model_name="Qwen3-4B",
-            healthy=healthy, detail=detail, limit=128, eval_limit=16,
+            ServerHealth, server=number, url=judge or SERVERS[number], server_type="openai" if judge else "vllm",
+            model_name="judge" if judge else "Qwen3-4B", healthy=healthy, detail=detail, limit=128, eval_limit=16,
+            auxiliary=bool(judge),
         )  # fmt: skip
 
     def trainer(self, step: int, queue: int, limit: int = 36) -> None:
@@ -108,6 +111,7 @@ class Story:
         """A request of the group to a server begins; returns what names it."""
         self._calls += 1
         call = {"call_id": self._calls, "group_id": group_id, "server": server, "split": "train", "n": n}
+        call["auxiliary"] = server >= len(SERVERS)
         self._tell(CallStarted, **call)
         return call
 
@@ -148,29 +152,6 @@ class Story:
 
     def _tell(self, kind: Any, **fields: Any) -> None:
         self._stream.publish(kind, **fields)
-
-
-class NoCommands:
-    """Nothing can be asked of a story."""
-
-    def pause(self, by: str) -> None: ...
-
-    def pause_now(self, by: str) -> None: ...
-
-    def resume(self) -> None: ...
-
-    def step_group(self) -> None: ...
-
-    async def cancel_group(self, group_id: int) -> bool:
-        return False
-
-    async def requeue_group(self, group_id: int) -> bool:
-        return False
-
-    async def evaluate(self) -> bool:
-        return False
-
-    def stop(self) -> None: ...
 
 
 def content_of(

@@ -10,6 +10,7 @@ from atropos_tui.ledger.outcomes import FailReason, ThrottleReason
 from docs.story import GROUP, Story
 
 IN_FLIGHT = 12
+JUDGE = 2  # its server, after those that sample
 _SOLVED = "Each gets the same, and 5 are left over: \\boxed{5}"
 _TRIED = "I think it is \\boxed{7}"
 
@@ -60,17 +61,18 @@ def too_easy() -> Story:
 
 
 def judge_down() -> Story:
-    """A second server judges the answers. It went away a minute ago."""
+    """A third server judges the answers. It went away a minute ago."""
     story = Story("essay_judge")
     judge = "http://10.0.0.9:9005/v1"
-    story.server(1, healthy=True, url=judge)
+    story.server(JUDGE, healthy=True, judge=judge)
     item = "Three sentences about the year {number}."
     for number, group in flow(story, groups=160, seconds=2.0, item=item, steps=17):
         if number < 130:
+            story.called(group, server=JUDGE, tokens=40)
             story.ends(group, [(f"In those days, {n} …", round(story.chance.random(), 1)) for n in range(GROUP)])
         else:
-            story.called(group, server=1, tokens=0, error=f"the judge at {judge} refuses connections")
-            story.server(1, healthy=False, detail="refuses connections", url=judge)
+            story.called(group, server=JUDGE, tokens=0, error=f"the judge at {judge} refuses connections")
+            story.server(JUDGE, healthy=False, detail="refuses connections", judge=judge)
             story.fails(group, FailReason.INFERENCE_ERROR, f"the judge at {judge} refuses connections")
     return story
 
