@@ -52,7 +52,7 @@ class Header(LiveCanvas):
         moment, inner = self.moment, width - 2
         lines = [self._first(inner), self._second(inner, has_third=height > 2)]
         if height > 2:
-            lines.append(equation(moment.snapshot.ledger, inner))
+            lines.append(equation(moment.snapshot.ledger, inner) if moment.known else Line())
         ground = Ground.ALARM if alarmed(moment) else Ground.PLAIN
         return [(Line(" ") + line.fit(inner) + Line(" ")).on(ground) for line in lines]
 
