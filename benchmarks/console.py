@@ -35,7 +35,7 @@ class Empty(App):
 Empty().run()
 """
 PAINTS = 15
-PRESSES = 200
+PRESSES = 40  # of each key
 RATES = (0.1, 10, 100, 1_000, 10_000)
 WATCH_SECONDS = 8.0
 SETTLE_SECONDS = 3.0
@@ -43,8 +43,10 @@ DASHBOARD = b"Rollout queue"
 # What is drawn only where numbers of the run are known: the first line of the rollout queue.
 CONTENT = b"backlog"
 
-# A key, and what is drawn when its effect is on the screen: help, back, a pane alone, back.
-KEYS = ((b"?", b"esc closes"), (b"\x1b", DASHBOARD), (b"z", DASHBOARD), (b"z", b"Trainer sends"))
+# A key, and what is drawn when its effect is on the screen: a pane alone, all panes, and three other screens in turn.
+# Not escape, for which every terminal program waits a moment to see whether a sequence follows.
+PANES = ((b"z", b"pause now"), (b"z", b"Trainer sends"))
+SCREENS = ((b"l", b"Logs"), (b"e", b"Evaluations"), (b"a", b"Alerts"))
 
 
 @contextmanager
@@ -90,8 +92,7 @@ def key_to_repaint() -> dict[str, float]:
         screen.wait_for(DASHBOARD)
         screen.watch(SETTLE_SECONDS)
         milliseconds = []
-        for number in range(PRESSES):
-            key, until = KEYS[number % len(KEYS)]
+        for key, until in (*PANES * PRESSES, *SCREENS * PRESSES):
             milliseconds.append(1000 * screen.press(key, until))
             screen.watch(0.05)
     return {
