@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
 
-from atropos_tui import collector
+from atropos_tui import garbage_collection
 from atropos_tui.arguments import byte_count, verb_parser
 from atropos_tui.errors import AtroposError, UsageError
 from atropos_tui.verbs.screen_flags import add_screen_flags, screen_options
@@ -130,7 +130,7 @@ def _in_module(module: str, about: str) -> Callable[[Sequence[str]], int]:
     """A verb that has a module of its own, whose `main` takes the arguments."""
 
     def run(argv: Sequence[str]) -> int:
-        with collector.at_rest():
+        with garbage_collection.at_rest():
             verb = import_module(f"atropos_tui.verbs.{module}")
         status: int = verb.main(argv)
         return status

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from atropos_tui import collector
+from atropos_tui import garbage_collection
 from atropos_tui.arguments import verb_parser
 from atropos_tui.verbs.decoding import LazyTokenizer, TokenizerOfRun
 from atropos_tui.verbs.interruption import run_interruptible
@@ -35,7 +35,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 async def _show(path: Path, tokenizer: str, options: ScreenOptions) -> int:
-    with collector.at_rest():
+    with garbage_collection.at_rest():
         from atropos_tui.ui.quit import QuitChoice
         from atropos_tui.verbs.screen import show_source
 

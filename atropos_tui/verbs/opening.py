@@ -6,7 +6,7 @@ import asyncio
 from contextlib import aclosing, suppress
 from importlib import import_module
 
-from atropos_tui import collector
+from atropos_tui import garbage_collection
 from atropos_tui.errors import AtroposError
 from atropos_tui.monitor.snapshot import RunSnapshot
 from atropos_tui.verbs.printing import Streaming
@@ -19,7 +19,7 @@ async def first_while_loading(source: Streaming) -> RunSnapshot | None:
     """
     asked = asyncio.create_task(_first(source))
     try:
-        with collector.at_rest():
+        with garbage_collection.at_rest():
             await asyncio.to_thread(import_module, "atropos_tui.verbs.screen")
         return asked.result() if asked.done() else None
     finally:

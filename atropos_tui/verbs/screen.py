@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
-from atropos_tui import collector
+from atropos_tui import garbage_collection
 from atropos_tui.monitor.client import RunClient
 from atropos_tui.monitor.discovery import run_root
 from atropos_tui.monitor.fleet import Fleet, FleetRun, Presence
@@ -59,7 +59,7 @@ async def show_source(
     app: AtroposApp | None = None
     fleet = fleet or Fleet(run_root())
     with ExitStack() as start:
-        start.enter_context(collector.at_rest())
+        start.enter_context(garbage_collection.at_rest())
         asyncio.get_running_loop().call_later(_START_SECONDS, start.close)
         try:
             app = AtroposApp(
