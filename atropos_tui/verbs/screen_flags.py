@@ -5,6 +5,9 @@ from __future__ import annotations
 import argparse
 from dataclasses import dataclass
 
+from atropos_tui.errors import UsageError
+from atropos_tui.user_config import config_directory
+
 RATES = (0.1, 30.0)
 # The environment variable that the screen itself reads (`ui.glyphs`, which is not imported by verbs without a screen).
 ASCII_SETTING = "ATROPOS_TUI_ASCII"
@@ -37,7 +40,19 @@ def add_screen_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def screen_options(args: argparse.Namespace) -> ScreenOptions:
+    """Raises UsageError for a theme that is not there, before anything is started for the screen."""
+    if args.theme:
+        _check_theme(args.theme)
     return ScreenOptions(rate=args.rate, theme=args.theme, mouse=args.mouse, ascii_only=args.ascii)
+
+
+def _check_theme(name: str) -> None:
+    from atropos_tui.ui.themes import shipped_themes  # the screen loads it anyway
+    from atropos_tui.ui.user_files import read_user_files
+
+    names = [*shipped_themes(), *(theme.name for theme in read_user_files(config_directory()).themes)]
+    if name not in names:
+        raise UsageError(f"there is no theme {name!r}", f"the themes are {', '.join(names)}")
 
 
 def _rate(text: str) -> float:

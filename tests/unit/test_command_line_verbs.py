@@ -90,3 +90,8 @@ def test_the_screen_loads_no_runtime() -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_a_theme_that_is_not_there_is_refused_before_anything_starts(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["demo", "--theme", "mauve"]) == 2
+    assert "there is no theme 'mauve'; the themes are dusk" in capsys.readouterr().err
