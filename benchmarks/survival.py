@@ -193,7 +193,7 @@ class Ordeal:
     # -- processes
 
     async def _start_api(self) -> None:
-        arguments = ["--port", str(self._port), "--journal", str(self._directory / "journal.sqlite")]
+        arguments = ["--port", str(self._port), "--journal", str(self._directory / "api.journal")]
         self._api = await self._start([sys.executable, "-m", "atropos_tui.trajectory_api"], arguments)
 
     async def _start_worker(self) -> None:

@@ -10,19 +10,16 @@ from pathlib import Path
 
 from atropos_tui.trajectory_api.door import read_group, read_groups
 from atropos_tui.trajectory_api.endpoints import Endpoints
+from atropos_tui.trajectory_api.environments import Environment
 from atropos_tui.trajectory_api.guard import Guard
 from atropos_tui.trajectory_api.http import (
     HTML,
     TEXT,
     Answer,
     Handler,
-    Receive,
     Request,
-    Scope,
-    Send,
     compressed,
     error_answer,
-    send_answer,
 )
 from atropos_tui.trajectory_api.inflating import InvalidGzipError
 from atropos_tui.trajectory_api.inspect_endpoints import InspectEndpoints
@@ -32,6 +29,8 @@ from atropos_tui.trajectory_api.openapi import openapi_of, page_of
 from atropos_tui.trajectory_api.request_errors import RequestError
 from atropos_tui.trajectory_api.routes import routes_of
 from atropos_tui.trajectory_api.run import ENVIRONMENT_TIMEOUT, TrainingRun
+from atropos_tui.trajectory_api.serving.asgi import Receive, Scope, Send, serve_asgi, serve_lifespan
+from atropos_tui.trajectory_api.serving.request_reader import MalformedRequestError
 from atropos_tui.trajectory_api.strict.door import read_loose_group, read_loose_groups
 from atropos_tui.trajectory_api.strict.run import UpstreamRun
 from atropos_tui.trajectory_api.wire import Accepted, LenientRegistration, Registration
@@ -54,6 +53,7 @@ class TrajectoryApi:
 
     def __init__(self, settings: Settings) -> None:
         """Raises UsageError when the journal cannot be used."""
+        self.body_limit = settings.body_limit
         self._journal = Journal(settings.journal) if settings.journal else None
         self._workers = ThreadPoolExecutor(2, thread_name_prefix="trajectory-api")
         self.run = (
@@ -80,32 +80,38 @@ class TrajectoryApi:
             self._resume(self._journal)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """The application as ASGI has it."""
         if scope["type"] == "lifespan":
-            await self._live(receive, send)
-            return
-        request = Request(scope, receive)
-        answer = await self._answer(request)
-        if request.accepts_gzip:
-            answer = compressed(answer)
-        await send_answer(answer, request, send)
+            await serve_lifespan(receive, send, self.close)
+        else:
+            await serve_asgi(self, scope, receive, send)
+
+    def refusal(self, head: Request) -> Answer | None:
+        """The answer to a request that is refused whatever its body says; None for all others."""
+        try:
+            self._guard.check(head)
+        except RequestError as error:
+            return self.refused(error)
+        return None if (head.method, head.path) in self._handlers else self._no_such_endpoint(head)
+
+    def refused(self, error: RequestError) -> Answer:
+        """The answer that tells of an error, which is counted."""
+        refused = self.run.counters.refused_requests
+        refused[error.status] = refused.get(error.status, 0) + 1
+        if isinstance(error, InvalidGzipError | MalformedRequestError):
+            return Answer(error.fault.encode(), error.status, TEXT)
+        return error_answer(error)
+
+    async def answer(self, request: Request) -> Answer:
+        """The answer to a request that `refusal` let through. Raises RequestError."""
+        answer = await self._handlers[request.method, request.path](request)
+        return compressed(answer) if request.accepts_gzip else answer
 
     def close(self) -> None:
         self._intake.close()
         self._workers.shutdown(cancel_futures=True)
         if self._journal is not None:
             self._journal.close()
-
-    async def _answer(self, request: Request) -> Answer:
-        try:
-            self._guard.check(request)
-            handler = self._handlers.get((request.method, request.path))
-            return await handler(request) if handler else self._no_such_endpoint(request)
-        except RequestError as error:
-            refused = self.run.counters.refused_requests
-            refused[error.status] = refused.get(error.status, 0) + 1
-            if isinstance(error, InvalidGzipError):
-                return Answer(error.fault.encode(), error.status, TEXT)
-            return error_answer(error)
 
     def _no_such_endpoint(self, request: Request) -> Answer:
         allowed = ", ".join(method for method, path in self._handlers if path == request.path)
@@ -120,19 +126,12 @@ class TrajectoryApi:
         return Answer(page_of(self._description).encode(), media_type=HTML)
 
     def _resume(self, journal: Journal) -> None:
-        was = journal.run()
-        self.run.restore(was.registration, was.started, was.step, was.last_number, was.environments, journal.groups())
-        self._intake.remember(_answers_of(journal.keys(), self.run))
-
-    async def _live(self, receive: Receive, send: Send) -> None:
-        while True:
-            message = await receive()
-            if message["type"] == "lifespan.startup":
-                await send({"type": "lifespan.startup.complete"})
-            else:
-                self.close()
-                await send({"type": "lifespan.shutdown.complete"})
-                return
+        was = journal.contents()
+        registration = Registration.model_validate(was.registration) if was.registration else None
+        environments = [Environment(**row) for row in was.environments.values()]
+        groups = journal.waiting_groups(was)
+        self.run.restore(registration, was.started, was.step, was.last_number, environments, groups)
+        self._intake.remember(_answers_of(was.remembered_keys(), self.run))
 
 
 def create_app(settings: Settings | None = None) -> TrajectoryApi:

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
+import socket
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from atropos_tui import garbage_collection
 from atropos_tui.arguments import OneLineParser
 from atropos_tui.child import announce_ready, end_with_parent
 from atropos_tui.errors import UsageError
-from atropos_tui.http_server import HttpServer, bind_tcp, url_of
-from atropos_tui.trajectory_api.app import Settings, create_app
-from atropos_tui.trajectory_api.flushing import FlushingProtocol
+from atropos_tui.http_server import bind_tcp, url_of
+from atropos_tui.trajectory_api.app import Settings, TrajectoryApi, create_app
 from atropos_tui.trajectory_api.guard import is_loopback, read_token
+from atropos_tui.trajectory_api.serving.server import Server
 
-JOURNAL_NAME = "trajectory_api.sqlite"
-# Seconds that an idle connection stays open: trainers ask once a step.
-KEEP_ALIVE = 75
+JOURNAL_NAME = "trajectory_api.journal"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -36,7 +37,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _serve(arguments: argparse.Namespace) -> int:
     settings = _settings(arguments)
     listener = bind_tcp(arguments.host, arguments.port)
-    app = create_app(settings)
+    with garbage_collection.at_rest():
+        app = create_app(settings)
     url = url_of(listener)
 
     def on_ready() -> None:
@@ -44,11 +46,15 @@ def _serve(arguments: argparse.Namespace) -> int:
         sys.stderr.write(f"trajectory API at {url}\n")
 
     end_with_parent(arguments.lifeline_fd)
-    server = HttpServer(
-        app, on_ready=on_ready, http=FlushingProtocol, timeout_keep_alive=KEEP_ALIVE, proxy_headers=False
-    )
-    server.run_on(listener)
+    asyncio.run(_run(app, listener, on_ready))
     return 0
+
+
+async def _run(app: TrajectoryApi, listener: socket.socket, on_ready: Callable[[], None]) -> None:
+    try:
+        await Server(app).serve_on(listener, on_ready)
+    finally:
+        app.close()
 
 
 def _settings(arguments: argparse.Namespace) -> Settings:

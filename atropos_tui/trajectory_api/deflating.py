@@ -7,6 +7,7 @@ memory allows.
 from __future__ import annotations
 
 import ctypes
+import logging
 import queue
 import threading
 import time
@@ -18,6 +19,8 @@ PATIENCE_BYTES = 256 * 1024 * 1024
 LIMIT_BYTES = 512 * 1024 * 1024
 # How long after a request it is quiet, in seconds: longer than a sender that sends all the time needs for its next.
 QUIET_AFTER = 0.005
+
+logger = logging.getLogger(__name__)
 
 
 class Deflater:
@@ -71,7 +74,11 @@ class Deflater:
             while self._must_wait():
                 time.sleep(QUIET_AFTER)
             group, size = waiting
-            deflate(group)
+            try:
+                deflate(group)
+            except OSError as error:
+                # It stays where it is; whoever takes it in a batch is told.
+                logger.error("the text of group %d cannot be read: %s", group.number, error)
             self._done_bytes += size
             freed += size
             if freed > PATIENCE_BYTES // 4 and self._waiting.empty():

@@ -18,6 +18,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from atropos_tui.trajectory_api.exactness import is_exact
 from atropos_tui.trajectory_api.group import ScoredGroup, ScoreSummary
+from atropos_tui.trajectory_api.http import Body
 from atropos_tui.trajectory_api.plain_numbers import plain_group
 from atropos_tui.trajectory_api.request_errors import BadBodyError, problem
 from atropos_tui.trajectory_api.stored_json import StoredJson
@@ -34,7 +35,7 @@ _MOST_PROBLEMS: Final = 20
 _LIST: Final = TypeAdapter(list[ScoredData])
 
 
-def read_group(body: bytes) -> list[ScoredGroup]:
+def read_group(body: Body) -> list[ScoredGroup]:
     """Check the body of `/scored_data`; the list has one group. Raises BadBodyError."""
     plain = plain_group(body)
     if plain is not None:
@@ -50,7 +51,7 @@ def read_group(body: bytes) -> list[ScoredGroup]:
     return [_group_of(data["tokens"], data["scores"], data.get("env_id"), _with_all_keys(body, data.keys()))]
 
 
-def read_groups(body: bytes) -> list[ScoredGroup]:
+def read_groups(body: Body) -> list[ScoredGroup]:
     """Check the body of `/scored_data_list`; one bad group refuses them all. Raises BadBodyError."""
     try:
         groups = _LIST.validate_json(body)
@@ -60,7 +61,7 @@ def read_groups(body: bytes) -> list[ScoredGroup]:
     return [_converted(group) for group in groups]
 
 
-def _read_inexact_group(body: bytes) -> ScoredGroup:
+def _read_inexact_group(body: Body) -> ScoredGroup:
     try:
         group = ScoredData.model_validate_json(body)
     except ValidationError as error:
@@ -77,7 +78,7 @@ def _group_of(tokens: list[list[int]], scores: list[float], env_id: int | None, 
     return ScoredGroup(batch_form, env_id, len(tokens), sum(map(len, tokens)), ScoreSummary.of(scores))
 
 
-def _with_all_keys(body: bytes, present: Iterable[str]) -> StoredJson:
+def _with_all_keys(body: Body, present: Iterable[str]) -> StoredJson:
     """The body with the keys that it lacks appended as null."""
     end = body.rindex(b"}")
     rest = _nulls_beside(frozenset(present))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from typing import Any, TypeVar
 
@@ -17,7 +17,7 @@ from atropos_tui.trajectory_api.inflating import inflate
 from atropos_tui.trajectory_api.intake import GroupReader, Intake
 from atropos_tui.trajectory_api.request_errors import BadBodyError, UnknownEnvironmentError, problem
 from atropos_tui.trajectory_api.run import TrainingRun
-from atropos_tui.trajectory_api.stored_json import StoredJson, gzip_of
+from atropos_tui.trajectory_api.stored_json import KeptJson, StoredJson, gzip_of
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -60,7 +60,7 @@ class Endpoints:
         return json_answer(wire.Health())
 
     async def register(self, request: Request) -> Answer:
-        settings = await self._model(request, self._registration)
+        settings = self._model(request, self._registration)
         self._run.register(wire.Registration(**settings.model_dump()))
         return Answer(b'{"uuid":%d}' % uuid.uuid4().int)
 
@@ -80,7 +80,6 @@ class Endpoints:
         return json_answer(wire.Status(current_step=self._run.step, queue_size=len(self._run.queue)))
 
     async def batch(self, request: Request) -> Answer:
-        await request.body(self._body_limit)
         if not self._run.has_trainer:
             return _NO_TRAINER
         batch = self._run.take_batch()
@@ -111,10 +110,10 @@ class Endpoints:
         return Answer(b"Reset successful", media_type=TEXT)
 
     async def register_env(self, request: Request) -> Answer:
-        return json_answer(self._run.register_environment(await self._model(request, wire.RegisterEnv)))
+        return json_answer(self._run.register_environment(self._model(request, wire.RegisterEnv)))
 
     async def disconnect_env(self, request: Request) -> Answer:
-        env_id = (await self._model(request, wire.EnvIdentifier)).env_id
+        env_id = (self._model(request, wire.EnvIdentifier)).env_id
         try:
             self._run.disconnect(env_id)
         except UnknownEnvironmentError as error:
@@ -123,8 +122,8 @@ class Endpoints:
 
     async def status_env(self, request: Request) -> Answer:
         """The id comes in a JSON body (upstream) or in the query."""
-        if await request.body(self._body_limit):
-            env_id = (await self._model(request, wire.EnvIdentifier)).env_id
+        if request.body:
+            env_id = (self._model(request, wire.EnvIdentifier)).env_id
         else:
             env_id = valid(lambda: wire.EnvIdentifier.model_validate(request.query_values)).env_id
         return json_answer(self._run.environment_status(env_id))
@@ -144,16 +143,17 @@ class Endpoints:
         return json_answer(answer, without_nulls=True)
 
     async def _stored_answer(
-        self, before: bytes, texts: list[StoredJson], after: bytes, as_gzip: bool, settle: Settle | None = None
+        self, before: bytes, texts: Sequence[KeptJson], after: bytes, as_gzip: bool, settle: Settle | None = None
     ) -> Answer:
         """An answer of stored texts with commas between them, without inflating or deflating what need not be."""
         if not as_gzip:
             plain = await self._off_loop(_texts_of, texts)
             return Answer([before, b",".join(plain), after], settle=settle)
-        if not all(text.deflated for text in texts):
-            texts = await self._off_loop(_deflated, texts)
+        deflated = [text for text in texts if isinstance(text, StoredJson) and text.deflated]
+        if len(deflated) < len(texts):
+            deflated = await self._off_loop(_deflated, texts)
         parts = [StoredJson.plain(before).in_plain_blocks()]
-        for text in texts:
+        for text in deflated:
             parts += (text, _COMMA)
         parts[-1] = StoredJson.plain(after).in_plain_blocks()
         headers = ((b"content-encoding", b"gzip"), (b"vary", b"Accept-Encoding"))
@@ -162,9 +162,8 @@ class Endpoints:
     async def _off_loop(self, work: Callable[..., Any], *arguments: Any) -> Any:
         return await asyncio.get_running_loop().run_in_executor(self._workers, work, *arguments)
 
-    async def _model(self, request: Request, model: type[M]) -> M:
-        body, gzipped = await request.encoded_body(self._body_limit)
-        text = inflate(body, self._body_limit) if gzipped else body
+    def _model(self, request: Request, model: type[M]) -> M:
+        text = inflate(request.body, self._body_limit) if request.is_gzipped else request.body
         return valid(lambda: model.model_validate_json(text))
 
 
@@ -180,9 +179,9 @@ def valid(validate: Callable[[], M]) -> M:
         raise BadBodyError(problems) from error
 
 
-def _deflated(texts: list[StoredJson]) -> list[StoredJson]:
+def _deflated(texts: Sequence[KeptJson]) -> list[StoredJson]:
     return [text.deflate() for text in texts]
 
 
-def _texts_of(texts: list[StoredJson]) -> list[bytes]:
+def _texts_of(texts: Sequence[KeptJson]) -> list[bytes]:
     return [text.text() for text in texts]

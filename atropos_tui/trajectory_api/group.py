@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from atropos_tui.trajectory_api.stored_json import NOTHING, StoredJson
+from atropos_tui.trajectory_api.stored_json import NOTHING, KeptJson
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class ScoreSummary:
 class ScoredGroup:
     """A group that passed the checks at the door. `json` is the object as `/batch` hands it out, all 14 keys."""
 
-    json: StoredJson
+    json: KeptJson
     env_id: int | None
     sequences: int
     tokens: int
@@ -59,7 +59,7 @@ class QueuedGroup:
     tokens: int
     scores: ScoreSummary
     received_at: float
-    stored: StoredJson = field(repr=False)
+    stored: KeptJson = field(repr=False)
     key: str = ""
     place: Place = Place.QUEUED
     delivered_at_step: int = -1

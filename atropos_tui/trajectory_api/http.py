@@ -1,28 +1,24 @@
-"""The little HTTP that the endpoints need, on bare ASGI: bounded bodies, answers that know whether they arrived.
+"""A request and its answer, as the endpoints see them; who carries them over a connection is in `serving`.
 
-A framework's routing and response objects would cost half of the time that a scored group takes altogether.
+A framework's routing, request and response objects would cost half of the time that a scored group takes altogether.
 """
 
 from __future__ import annotations
 
-import asyncio
 import gzip
 import json
-from collections.abc import Awaitable, Callable, MutableMapping
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import TypeAlias
 from urllib.parse import parse_qsl
 
 from pydantic import BaseModel
 
 from atropos_tui.trajectory_api.request_errors import RequestError
 
-Scope: TypeAlias = MutableMapping[str, Any]
-Message: TypeAlias = MutableMapping[str, Any]
-Receive: TypeAlias = Callable[[], Awaitable[Message]]
-Send: TypeAlias = Callable[[Message], Awaitable[None]]
 # Called once an answer has been sent, with whether all of it went out to the client.
 Settle: TypeAlias = Callable[[bool], None]
+Body: TypeAlias = bytes | bytearray
 
 JSON = b"application/json"
 TEXT = b"text/plain; charset=utf-8"
@@ -43,19 +39,37 @@ class Answer:
     headers: tuple[tuple[bytes, bytes], ...] = ()
     settle: Settle | None = None
 
+    @property
+    def pieces(self) -> list[bytes | memoryview]:
+        return [self.body] if isinstance(self.body, bytes) else self.body
 
+    @property
+    def size(self) -> int:
+        return sum(map(len, self.pieces))
+
+    def merged_pieces(self) -> list[bytes]:
+        """The body in pieces of about `PIECE` bytes."""
+        merged: list[bytes] = []
+        run: list[bytes | memoryview] = []
+        size = 0
+        for piece in self.pieces:
+            run.append(piece)
+            size += len(piece)
+            if size >= PIECE:
+                merged.append(b"".join(run))
+                run, size = [], 0
+        return [*merged, b"".join(run)] if run else merged
+
+
+@dataclass(slots=True, eq=False)
 class Request:
-    """One HTTP request. `path` and `method` as in the ASGI scope."""
+    """One HTTP request: its head, and its body once that is complete. Names of headers are in lower case."""
 
-    __slots__ = ("_body", "_receive", "headers", "method", "path", "query")
-
-    def __init__(self, scope: Scope, receive: Receive) -> None:
-        self.method: str = scope["method"]
-        self.path: str = scope["path"]
-        self.query: bytes = scope["query_string"]
-        self.headers: dict[bytes, bytes] = dict(scope["headers"])
-        self._receive = receive
-        self._body: bytes | None = None
+    method: str
+    path: str
+    query: bytes
+    headers: dict[bytes, bytes]
+    body: Body = field(default=b"", repr=False)
 
     @property
     def accepts_gzip(self) -> bool:
@@ -66,42 +80,19 @@ class Request:
     def query_values(self) -> dict[str, str]:
         return dict(parse_qsl(self.query.decode("latin-1")))
 
-    async def body(self, limit: int) -> bytes:
-        """The body as sent. Raises RequestError: 413 when it is larger than `limit`, 400 when the client went away."""
-        if self._body is not None:
-            return self._body
-        announced = self.headers.get(b"content-length", b"")
-        if announced.isdigit() and int(announced) > limit:
-            raise too_large(limit)
-        message = await self._receive()
-        chunks = [bytes(message.get("body", b""))]
-        size = len(chunks[0])
-        while message.get("more_body", False):
-            message = await self._receive()
-            chunks.append(bytes(message.get("body", b"")))
-            size += len(chunks[-1])
-            if size > limit:
-                raise too_large(limit)
-        if message["type"] == "http.disconnect":
-            raise RequestError(400, "the client went away before its body was complete")
-        self._body = chunks[0] if len(chunks) == 1 else b"".join(chunks)
-        return self._body
-
-    async def encoded_body(self, limit: int) -> tuple[bytes, bool]:
-        """The body as sent, and whether that is gzip. Raises RequestError as `body`, and 415 for other encodings."""
+    @property
+    def is_gzipped(self) -> bool:
+        """Whether the body is gzip. Raises RequestError (415) when it has another encoding."""
         encoding = self.headers.get(b"content-encoding", b"").lower()
         if encoding and encoding != b"identity" and b"gzip" not in encoding:
             raise RequestError(415, f"Content-Encoding {encoding.decode('latin-1')} is unknown", "use gzip or none")
-        return await self.body(limit), b"gzip" in encoding
+        return b"gzip" in encoding
 
-    async def client_is_gone(self) -> bool:
-        """Whether the client has closed its connection. The body must have been read."""
-        message = asyncio.ensure_future(self._receive())
-        await asyncio.sleep(0)
-        if message.done():
-            return bool(message.result()["type"] == "http.disconnect")
-        message.cancel()
-        return False
+    @property
+    def announced_length(self) -> int:
+        """The bytes of the body; 0 when the head doesn't tell."""
+        length = self.headers.get(b"content-length", b"")
+        return int(length) if length.isdigit() else 0
 
 
 Handler: TypeAlias = Callable[[Request], Awaitable[Answer]]
@@ -128,40 +119,3 @@ def compressed(answer: Answer) -> Answer:
         return answer
     headers = (*answer.headers, (b"content-encoding", b"gzip"), (b"vary", b"Accept-Encoding"))
     return Answer(gzip.compress(answer.body, 1), answer.status, answer.media_type, headers, answer.settle)
-
-
-async def send_answer(answer: Answer, request: Request, send: Send) -> None:
-    """Send an answer; one that must be settled is sent piece by piece and watched until the last byte has left."""
-    pieces: list[bytes | memoryview] = [answer.body] if isinstance(answer.body, bytes) else answer.body
-    length = sum(map(len, pieces))
-    headers = [(b"content-type", answer.media_type), (b"content-length", b"%d" % length), *answer.headers]
-    start = {"type": "http.response.start", "status": answer.status, "headers": headers}
-    if answer.settle is None:
-        await send(start)
-        await send({"type": "http.response.body", "body": b"".join(pieces)})
-        return
-    arrived = False
-    try:
-        await send(start)
-        for piece in _merged(pieces):
-            await send({"type": "http.response.body", "body": piece, "more_body": True})
-        # An empty piece is sent only when all before it has left our buffers (see flushing.py).
-        await send({"type": "http.response.body", "body": b"", "more_body": True})
-        arrived = not await request.client_is_gone()
-        await send({"type": "http.response.body", "body": b""})
-    finally:
-        answer.settle(arrived)
-
-
-def _merged(pieces: list[bytes | memoryview]) -> list[bytes]:
-    """The same bytes in pieces of about `PIECE` bytes."""
-    merged: list[bytes] = []
-    run: list[bytes | memoryview] = []
-    size = 0
-    for piece in pieces:
-        run.append(piece)
-        size += len(piece)
-        if size >= PIECE:
-            merged.append(b"".join(run))
-            run, size = [], 0
-    return [*merged, b"".join(run)] if run else merged

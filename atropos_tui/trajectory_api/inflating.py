@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from isal import isal_zlib
 
-from atropos_tui.trajectory_api.http import too_large
+from atropos_tui.trajectory_api.http import Body, too_large
 from atropos_tui.trajectory_api.request_errors import RequestError
 
 _GZIP = isal_zlib.MAX_WBITS | 16
@@ -17,7 +17,7 @@ class InvalidGzipError(RequestError):
         super().__init__(400, "Invalid gzip payload")
 
 
-def inflate(body: bytes, limit: int) -> bytes:
+def inflate(body: Body, limit: int) -> bytes:
     """All members of a gzip body. Raises InvalidGzipError, and RequestError (413) at more than `limit` bytes."""
     texts: list[bytes] = []
     size = 0

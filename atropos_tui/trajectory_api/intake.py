@@ -20,19 +20,19 @@ from typing import TypeAlias
 
 from atropos_tui.trajectory_api.deflating import Deflater, deflate
 from atropos_tui.trajectory_api.group import Place, QueuedGroup, ScoredGroup
-from atropos_tui.trajectory_api.http import Request
+from atropos_tui.trajectory_api.http import Body, Request
 from atropos_tui.trajectory_api.inflating import inflate
 from atropos_tui.trajectory_api.journal import KEYS_REMEMBERED, Journal
 from atropos_tui.trajectory_api.request_errors import RequestError
-from atropos_tui.trajectory_api.reusing import split_body
+from atropos_tui.trajectory_api.reusing import GzippedJson, split_body
 from atropos_tui.trajectory_api.run import TrainingRun
 from atropos_tui.trajectory_api.wire import Accepted
 
-GroupReader: TypeAlias = Callable[[bytes], list[ScoredGroup]]
+GroupReader: TypeAlias = Callable[[Body], list[ScoredGroup]]
 
 LONGEST_KEY = 255
 # Bodies up to this size are checked at once, in about a millisecond; larger ones in a thread.
-INLINE_BYTES = 256 * 1024
+INLINE_BYTES = 1024 * 1024
 # Gzip bodies up to this size probably inflate to no more than that.
 INLINE_GZIP_BYTES = INLINE_BYTES // 4
 
@@ -59,8 +59,7 @@ class Intake:
         self._deflater.request_begins()
         try:
             key = _key_of(request)
-            body, gzipped = await request.encoded_body(self._body_limit)
-            scored = await self._parsed(body, gzipped, parse)
+            scored = await self._parsed(request.body, request.is_gzipped, parse)
             return await (self._accept_once(scored, key) if key else self._accept(scored, [""] * len(scored)))
         finally:
             self._deflater.request_ends()
@@ -76,7 +75,7 @@ class Intake:
     def close(self) -> None:
         self._deflater.close()
 
-    async def _parsed(self, body: bytes, gzipped: bool, parse: GroupReader) -> list[ScoredGroup]:
+    async def _parsed(self, body: Body, gzipped: bool, parse: GroupReader) -> list[ScoredGroup]:
         """`parse` the body, inflated if need be, off the event loop if it is large. Raises RequestError."""
         if not gzipped and len(body) <= INLINE_BYTES:
             return parse(body)
@@ -147,9 +146,12 @@ class Intake:
             self._deflater.submit(group)
 
 
-def _parsed_gzip(body: bytes, limit: int, parse: GroupReader) -> list[ScoredGroup]:
+def _parsed_gzip(body: Body, limit: int, parse: GroupReader) -> list[ScoredGroup]:
     split = split_body(body, limit)
-    return parse(inflate(body, limit)) if split is None else [split.keep_blocks(group) for group in parse(split.text)]
+    if split is not None:
+        return [split.keep_blocks(group) for group in parse(split.text)]
+    text = inflate(body, limit)
+    return [GzippedJson.as_it_came(body, text, group) for group in parse(text)]
 
 
 def _key_of(request: Request) -> str:

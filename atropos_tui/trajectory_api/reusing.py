@@ -1,18 +1,21 @@
-"""The deflate blocks that a group came in, used on: a group from one of our environments is never deflated here.
+"""The compressed bytes that a group came in, used on: they take less memory than its text, and less time to get it.
 
 Our environments send one gzip member whose last block is a short uncompressed one; all before it ends on a byte
-boundary. So the stored form of the group is those blocks as they came, with another last one.
+boundary. So the stored form of the group is those blocks as they came, with another last one, and it is never deflated
+here. Any other gzip body is kept as it is until there is time to bring its text into that form.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from isal import isal_zlib
 
 from atropos_tui.trajectory_api.group import ScoredGroup
-from atropos_tui.trajectory_api.stored_json import GZIP_HEADER, RAW_DEFLATE, StoredJson
+from atropos_tui.trajectory_api.http import Body
+from atropos_tui.trajectory_api.inflating import inflate
+from atropos_tui.trajectory_api.stored_json import GZIP_HEADER, RAW_DEFLATE, KeptJson, StoredJson
 
 _LONGEST_LAST_BLOCK = 256
 _BLOCK_HEADER = 5
@@ -34,12 +37,10 @@ class SplitBody:
 
     def keep_blocks(self, group: ScoredGroup) -> ScoredGroup:
         """The group with its text deflated, for one whose text begins with the body's; any other as it is."""
-        beginning = group.json.parts[0]
-        if not (
-            isinstance(beginning, memoryview) and beginning.obj is self.text and len(beginning) >= self.opened_size
-        ):
+        parts = parts_within(self.text, group.json)
+        if parts is None or len(parts[0]) < self.opened_size:
             return group
-        rest = b"".join((beginning[self.opened_size :], *group.json.parts[1:]))
+        rest = b"".join((parts[0][self.opened_size :], *parts[1:]))
         last = StoredJson.plain(rest).in_plain_blocks().parts
         # What looks like the end of a block may be the middle of one; then whatever follows reads as something else.
         if self.inflater.decompress(b"".join(last)) != rest:
@@ -48,7 +49,48 @@ class SplitBody:
         return replace(group, json=StoredJson((self.blocks, *last), group.json.size, True, crc))
 
 
-def split_body(body: bytes, limit: int) -> SplitBody | None:
+@dataclass(frozen=True, slots=True)
+class GzippedJson:
+    """A text kept as the gzip body that it came in: the first `opened_size` of its `text_size` bytes, and a rest."""
+
+    body: Body
+    text_size: int
+    opened_size: int
+    rest: bytes
+    deflated: bool = field(default=False, init=False)
+
+    @classmethod
+    def as_it_came(cls, body: Body, text: bytes, group: ScoredGroup) -> ScoredGroup:
+        """The group with its text as the body, for one whose text begins with the body's; any other as it is."""
+        parts = parts_within(text, group.json)
+        if parts is None:
+            return group
+        return replace(group, json=cls(body, len(text), len(parts[0]), b"".join(parts[1:])))
+
+    @property
+    def size(self) -> int:
+        return self.opened_size + len(self.rest)
+
+    @property
+    def stored_bytes(self) -> int:
+        return len(self.body) + len(self.rest)
+
+    def text(self) -> bytes:
+        return inflate(self.body, self.text_size)[: self.opened_size] + self.rest
+
+    def deflate(self) -> StoredJson:
+        return StoredJson.plain(self.text()).deflate()
+
+
+def parts_within(text: bytes, json: KeptJson) -> tuple[bytes | memoryview, ...] | None:
+    """The parts of a text of which the first is a part of a larger one that it begins with; None for all others."""
+    if not isinstance(json, StoredJson) or json.deflated:
+        return None
+    beginning = json.parts[0]
+    return json.parts if isinstance(beginning, memoryview) and beginning.obj is text else None
+
+
+def split_body(body: Body, limit: int) -> SplitBody | None:
     """The body of one of our environments; None for any other, a damaged one, or more than `limit` bytes of text."""
     end = len(body) - _TRAILER
     start = body.rfind(b"\x00\x00\xff\xff\x01", max(0, end - _BLOCK_HEADER - _LONGEST_LAST_BLOCK)) + 4

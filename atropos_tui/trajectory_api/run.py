@@ -23,7 +23,7 @@ from atropos_tui.trajectory_api.group import Place, QueuedGroup
 from atropos_tui.trajectory_api.packing import Kind, can_ever_pack, can_pack
 from atropos_tui.trajectory_api.queue import GroupQueue
 from atropos_tui.trajectory_api.request_errors import RequestError, UnknownEnvironmentError
-from atropos_tui.trajectory_api.stored_json import StoredJson
+from atropos_tui.trajectory_api.stored_json import KeptJson
 from atropos_tui.trajectory_api.wire import (
     Accepted,
     EnvNotRegistered,
@@ -93,7 +93,7 @@ class TrainingRun:
         self.queue = GroupQueue()
         self.buffers: dict[int, GroupQueue] = {}
         self.in_delivery: list[list[QueuedGroup]] = []
-        self.latest: StoredJson | None = None
+        self.latest: KeptJson | None = None
         self.recent: deque[QueuedGroup] = deque(maxlen=GROUPS_REMEMBERED)
         self.counters = Counters()
         self._next_number = 1

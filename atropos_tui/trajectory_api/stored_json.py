@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Protocol
 
 from isal import isal_zlib
 
@@ -17,6 +18,23 @@ GZIP_HEADER = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x04\xff"
 _GZIP_END = b"\x01\x00\x00\xff\xff"
 _LONGEST_PLAIN_BLOCK = 0xFFFF
 _LEVEL = 1
+
+
+class KeptJson(Protocol):
+    """A text of `size` bytes, wherever and however it is kept; `stored_bytes` are those in memory."""
+
+    @property
+    def size(self) -> int: ...
+
+    @property
+    def stored_bytes(self) -> int: ...
+
+    @property
+    def deflated(self) -> bool: ...
+
+    def text(self) -> bytes: ...
+
+    def deflate(self) -> StoredJson: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,7 +57,7 @@ async def test_a_refused_group_does_not_use_up_its_key(api: Api) -> None:
 async def test_a_repeat_that_overtakes_the_journal_waits_for_the_first(
     make_api: Callable[..., Api], tmp_path: Path
 ) -> None:
-    api = make_api(journal=tmp_path / "journal.sqlite")
+    api = make_api(journal=tmp_path / "api.journal")
     repeats = [api.post("/scored_data", json=group(4), headers=key("run:1")) for _ in range(8)]
     answers = [answer.json() for answer in await asyncio.gather(*repeats)]
     assert answers == [{"status": "received"}] * 8

@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from atropos_tui.trajectory_api.group import ScoredGroup, ScoreSummary
+from atropos_tui.trajectory_api.http import Body
 from atropos_tui.trajectory_api.request_errors import BadBodyError, problem
 from atropos_tui.trajectory_api.stored_json import NOTHING, StoredJson
 
@@ -32,19 +33,19 @@ class _LooseScoredData(BaseModel):
     distill_logprobs: list[list[list[float]]] | None = None
 
 
-def read_loose_group(body: bytes) -> list[ScoredGroup]:
+def read_loose_group(body: Body) -> list[ScoredGroup]:
     """The body of `/scored_data`, checked no more than upstream does. Raises BadBodyError."""
     return [_loose(_parsed(body), ())]
 
 
-def read_loose_groups(body: bytes) -> list[ScoredGroup]:
+def read_loose_groups(body: Body) -> list[ScoredGroup]:
     entries = _parsed(body)
     if not isinstance(entries, list):
         raise BadBodyError([problem((), "Input should be a valid list", "list_type")])
     return [_loose(entry, (index,)) for index, entry in enumerate(entries)]
 
 
-def _parsed(body: bytes) -> Any:
+def _parsed(body: Body) -> Any:
     try:
         return json.loads(body)
     except (ValueError, RecursionError) as error:

@@ -1,0 +1,54 @@
+"""Texts of groups in a journal's file: the bytes they are written as, and texts that are kept there alone."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from atropos_tui.trajectory_api.journal.records import Buffer, read_exactly
+from atropos_tui.trajectory_api.reusing import GzippedJson
+from atropos_tui.trajectory_api.stored_json import KeptJson, StoredJson, gzip_of
+
+
+def packed(stored: KeptJson) -> tuple[dict[str, Any], Sequence[Buffer]]:
+    """What a record tells of a text's form, and its bytes: as it is, deflated, or in the gzip body that it came in."""
+    if isinstance(stored, GzippedJson):
+        return {"within": (stored.text_size, stored.opened_size, stored.rest.decode())}, [stored.body]
+    if isinstance(stored, StoredJson):
+        return {}, gzip_of([stored]) if stored.deflated else stored.parts
+    return {}, [stored.text()]
+
+
+def unpacked(form: dict[str, Any], data: bytes) -> KeptJson:
+    """What `packed` has made bytes of."""
+    if "within" in form:
+        text_size, opened_size, rest = form["within"]
+        return GzippedJson(data, text_size, opened_size, rest.encode())
+    return StoredJson.unpacked(data)
+
+
+@dataclass(frozen=True, slots=True)
+class FiledJson:
+    """A text of `size` bytes that is in the file from byte `start` to `end`, in a form. Reading raises OSError.
+
+    It holds the file open, also when another one has taken its place meanwhile.
+    """
+
+    file: io.FileIO
+    start: int
+    end: int
+    form: dict[str, Any]
+    size: int
+    deflated: bool = field(default=False, init=False)
+    stored_bytes: int = field(default=0, init=False)
+
+    def text(self) -> bytes:
+        return self._read().text()
+
+    def deflate(self) -> StoredJson:
+        return self._read().deflate()
+
+    def _read(self) -> KeptJson:
+        return unpacked(self.form, read_exactly(self.file.fileno(), self.start, self.end - self.start))

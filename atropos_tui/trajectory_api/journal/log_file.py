@@ -1,0 +1,149 @@
+"""The journal's file: one server has it, records are put at its end whole or not at all."""
+
+from __future__ import annotations
+
+import fcntl
+import io
+import logging
+import os
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Final
+
+from atropos_tui.errors import UsageError
+from atropos_tui.trajectory_api.journal.contents import Contents
+from atropos_tui.trajectory_api.journal.records import (
+    FILE_HEADER,
+    BrokenRecordError,
+    Buffer,
+    Record,
+    read_exactly,
+    records,
+)
+
+# The most pieces that one system call takes (IOV_MAX).
+_PIECES_AT_ONCE: Final = 1024
+
+logger = logging.getLogger(__name__)
+
+
+class LogFile:
+    """An open file, locked for this process. `size` counts the bytes of whole records and of the header before them."""
+
+    def __init__(self, path: Path) -> None:
+        """Open or create the file. Raises UsageError when it is no journal, is in use, or cannot be used."""
+        self.path = path
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self.file = _opened(path)
+            try:
+                self.size = self._checked_header()
+            except BaseException:
+                self.file.close()
+                raise
+        except OSError as error:
+            raise _unusable(path, error.strerror or str(error)) from error
+
+    @property
+    def descriptor(self) -> int:
+        return self.file.fileno()
+
+    def contents(self) -> Contents:
+        """What the records say. A record that is not whole ends them; it and what follows leave the file.
+
+        What the end of a process tore has told nobody that it was kept; anything else is put aside. Raises UsageError.
+        """
+        found: list[Record] = []
+        end = os.fstat(self.descriptor).st_size
+        try:
+            for record in records(self.descriptor, self.size, end, verified=True):
+                found.append(record)
+                self.size = record.end
+        except BrokenRecordError as broken:
+            try:
+                if not broken.torn:
+                    self._put_aside(broken.at, end)
+                os.ftruncate(self.descriptor, broken.at)
+            except OSError as error:
+                raise _unusable(self.path, error.strerror or str(error)) from error
+        return Contents.of(found)
+
+    def append(self, pieces: Sequence[Buffer]) -> int:
+        """Put records at the end; the place of the first. Raises OSError; then none of them is there."""
+        begin = at = self.size
+        try:
+            for some in _batches(pieces):
+                at += _written(self.descriptor, some, at)
+        except OSError:
+            os.ftruncate(self.descriptor, self.size)
+            raise
+        self.size = at
+        return begin
+
+    def take_over(self, other: LogFile) -> None:
+        """Become the other file, which has taken this one's place; who still reads this one holds it open."""
+        self.file, self.size = other.file, other.size
+
+    def close(self) -> None:
+        self.file.close()
+
+    def _checked_header(self) -> int:
+        """The place behind the header, which an empty file gets. Raises UsageError for another one, and OSError."""
+        beginning = os.pread(self.descriptor, len(FILE_HEADER), 0)
+        if beginning != FILE_HEADER and not FILE_HEADER.startswith(beginning):
+            raise _unusable(self.path, "it holds something else than a journal of this version")
+        if beginning != FILE_HEADER:
+            os.pwrite(self.descriptor, FILE_HEADER, 0)
+        return len(FILE_HEADER)
+
+    def _put_aside(self, start: int, end: int) -> None:
+        aside = self.path.with_name(f"{self.path.name}.damaged")
+        with aside.open("ab") as file:
+            file.write(read_exactly(self.descriptor, start, end - start))
+        logger.error(
+            "the journal %s is damaged at byte %d; what follows is in %s and its groups are lost to this run",
+            self.path, start, aside,
+        )  # fmt: skip
+
+
+def _opened(path: Path) -> io.FileIO:
+    """The file that is at the path now, locked. Raises UsageError when another process has it, and OSError."""
+    while True:
+        file = io.FileIO(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600), "r+")
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # The former owner may have put another file in its place between the two calls.
+            if os.fstat(file.fileno()).st_ino == path.stat().st_ino:
+                return file
+            file.close()
+        except BlockingIOError as error:
+            file.close()
+            raise UsageError(
+                f"cannot use the journal {path}: it is locked",
+                "give another --journal PATH, or end the server that uses it",
+            ) from error
+        except BaseException:
+            file.close()
+            raise
+
+
+def _unusable(path: Path, reason: str) -> UsageError:
+    return UsageError(f"cannot use the journal {path}: {reason}", "give another --journal PATH")
+
+
+def _batches(pieces: Sequence[Buffer]) -> Iterator[list[Buffer]]:
+    left = iter(pieces)
+    while some := list(islice(left, _PIECES_AT_ONCE)):
+        yield some
+
+
+def _written(descriptor: int, pieces: list[Buffer], at: int) -> int:
+    """Write all pieces at a place; the bytes written. Raises OSError."""
+    size = sum(map(len, pieces))
+    written = os.pwritev(descriptor, pieces, at)
+    while written < size:
+        # A disk that gets full takes a part first, and then says why.
+        rest = memoryview(b"".join(pieces))[written:]
+        written += os.pwrite(descriptor, rest, at + written)
+    return size

@@ -1,0 +1,79 @@
+"""Listens, hands each client to a Connection, and ends them all when it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable
+from typing import Final
+
+from atropos_tui.http_server import SIGNALS
+from atropos_tui.trajectory_api.serving.application import Application
+from atropos_tui.trajectory_api.serving.connection import Connection
+
+# Seconds that a silent connection stays open: trainers ask once a step.
+KEEP_ALIVE: Final = 75.0
+SWEEP_EVERY: Final = 5.0
+# Seconds that answers under way have to get through when the server ends.
+_GRACE: Final = 2
+
+
+class Server:
+    """Serves an application on a bound socket until `stop` is called or a signal comes."""
+
+    def __init__(
+        self, application: Application, *, keep_alive: float = KEEP_ALIVE, sweep_every: float = SWEEP_EVERY
+    ) -> None:
+        """A connection that was silent for `keep_alive` seconds is closed; they are looked at every `sweep_every`."""
+        self._application = application
+        self._keep_alive = keep_alive
+        self._sweep_every = sweep_every
+        self._connections: set[Connection] = set()
+        self._ending = asyncio.Event()
+        self._hurrying = asyncio.Event()
+
+    def stop(self) -> None:
+        """End when the answers under way have been sent; called again, at once."""
+        if self._ending.is_set():
+            self._hurrying.set()
+        self._ending.set()
+
+    async def serve_on(self, listener: socket.socket, on_ready: Callable[[], None]) -> None:
+        """Serve until SIGINT, SIGTERM or `stop`."""
+        loop = asyncio.get_running_loop()
+        for number in SIGNALS:
+            loop.add_signal_handler(number, self.stop)
+        sweep = loop.create_task(self._close_silent_connections())
+        try:
+            listening = await loop.create_server(self._connection, sock=listener)
+            on_ready()
+            await self._ending.wait()
+            listening.close()
+            await self._end_connections()
+        finally:
+            sweep.cancel()
+            for number in SIGNALS:
+                loop.remove_signal_handler(number)
+
+    def _connection(self) -> Connection:
+        return Connection(self._application, self._connections)
+
+    async def _close_silent_connections(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(self._sweep_every)
+            for connection in list(self._connections):
+                if not connection.is_answering and connection.last_heard_at + self._keep_alive < loop.time():
+                    connection.close_soon()
+
+    async def _end_connections(self) -> None:
+        for connection in list(self._connections):
+            connection.close_soon()
+        hurry = asyncio.ensure_future(self._hurrying.wait())
+        deadline = asyncio.get_running_loop().time() + _GRACE
+        while self._connections and not hurry.done() and asyncio.get_running_loop().time() < deadline:
+            await asyncio.wait([hurry], timeout=0.02)
+        hurry.cancel()
+        for connection in list(self._connections):
+            connection.abort()
+        await asyncio.sleep(0)
