@@ -28,11 +28,11 @@ from atropos_tui.trajectory_api.request_errors import RequestError
 from atropos_tui.trajectory_api.wire import Registration
 
 # Records of up to so many bytes are written at once: that is a copy into the system's memory, within a millisecond, and
-# takes a fraction of what handing them to a thread does. But none for so many seconds after a write took longer than
-# the system's memory does, as on a network's disk.
+# takes a fraction of what handing them to a thread does. But after a write took more seconds than that, as on a network's
+# disk, the thread has them for so many times as long.
 _AT_ONCE_BYTES: Final = 1024 * 1024
 LONG_WRITE: Final = 0.01
-_LEFT_TO_THREAD: Final = 1.0
+_LEFT_TO_THREAD: Final = 10
 REWRITE_AFTER: Final = 64 * 1024 * 1024
 
 # Where a record is: in which file, and from which byte on.
@@ -56,7 +56,7 @@ class Journal:
         """Open or create the file. Raises UsageError when it is no journal, is in use, or cannot be used.
 
         It is written anew when `rewrite_after` bytes of it, and half of all, tell of groups that are gone. After a
-        write that took more than `long_write` seconds the next ones are left to a thread.
+        write that took more than `long_write` seconds the next ones are left to a thread for a while.
         """
         self.path = path
         self.trouble = ""
@@ -207,9 +207,9 @@ class Journal:
             logger.error("the journal %s cannot be written: %s", self.path, self.trouble)
             raise
         finally:
-            now = time.monotonic()
-            if now - begin > self._long_write:
-                self._at_once_from = now + _LEFT_TO_THREAD
+            end = time.monotonic()
+            if end - begin > self._long_write:
+                self._at_once_from = end + (end - begin) * _LEFT_TO_THREAD
         place = (self._file.file, start)
         self._unwritten = []
         self.trouble = ""

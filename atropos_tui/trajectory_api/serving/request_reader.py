@@ -15,7 +15,7 @@ from atropos_tui.trajectory_api.request_errors import RequestError
 from atropos_tui.trajectory_api.serving.application import Application
 
 # What is read of a connection at once while heads of requests are awaited.
-_INPUT_BYTES: Final = 16 * 1024
+_INPUT_BYTES: Final = 64 * 1024
 _LARGEST_HEAD: Final = 64 * 1024
 # Memory for a body is taken when its length is announced, but no more at once; the rest as it comes.
 _AT_ONCE: Final = 16 * 1024 * 1024
@@ -93,8 +93,8 @@ class RequestReader:
             if rest := data[upgrade.args[0] :]:
                 self._feed(rest)
         except httptools.HttpParserCallbackError as error:
-            if isinstance(error.__context__, RequestError):
-                raise error.__context__ from error
+            if not isinstance(error.__context__, httptools.HttpParserError):
+                raise
             raise MalformedRequestError(400, "Invalid HTTP request received.") from error
         except httptools.HttpParserError as error:
             raise MalformedRequestError(400, "Invalid HTTP request received.") from error

@@ -56,15 +56,18 @@ async def test_a_large_group_is_written_by_a_thread_and_none_overtakes_it(tmp_pa
 
 
 async def test_after_a_write_that_took_long_the_next_ones_are_left_to_a_thread(tmp_path: Path) -> None:
+    """Here every write counts as long; whether the next one comes soon enough after it is the machine's affair."""
     path = tmp_path / "api.journal"
     journal = Journal(path, long_write=0.0)
-    await journal.keep([group(1)])
-    assert writer_threads() == []
-    await journal.keep([group(2)])
-    assert len(writer_threads()) == 1
+    number = 0
+    while not writer_threads():
+        number += 1
+        assert number < 1000
+        await journal.keep([group(number)])
+    assert number > 1
     journal.delivered([group(1)], 1)
     journal.close()
-    assert numbers_in(path) == [2]
+    assert numbers_in(path) == list(range(2, number + 1))
 
 
 async def test_who_waits_for_the_thread_is_told_when_the_disk_is_full(tmp_path: Path, small_files: None) -> None:
