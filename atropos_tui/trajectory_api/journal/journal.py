@@ -28,8 +28,8 @@ from atropos_tui.trajectory_api.request_errors import RequestError
 from atropos_tui.trajectory_api.wire import Registration
 
 # Records of up to so many bytes are written at once: that is a copy into the system's memory, within a millisecond, and
-# takes a fraction of what handing them to a thread does. But after a write took more seconds than that, as on a network's
-# disk, the thread has them for so many times as long.
+# takes a fraction of what handing them to a thread does. But after a write took more seconds than this, as on a disk
+# behind a network, the thread has them for so many times as long.
 _AT_ONCE_BYTES: Final = 1024 * 1024
 LONG_WRITE: Final = 0.01
 _LEFT_TO_THREAD: Final = 10

@@ -14,6 +14,8 @@ from atropos_tui.trajectory_api.serving.connection import Connection
 # Seconds that a silent connection stays open: trainers ask once a step.
 KEEP_ALIVE: Final = 75.0
 SWEEP_EVERY: Final = 5.0
+# Clients that may wait to be let in: hundreds of environments come at once when a trainer starts.
+BACKLOG: Final = 2048
 # Seconds that answers under way have to get through when the server ends.
 _GRACE: Final = 2
 
@@ -45,7 +47,7 @@ class Server:
             loop.add_signal_handler(number, self.stop)
         sweep = loop.create_task(self._close_silent_connections())
         try:
-            listening = await loop.create_server(self._connection, sock=listener)
+            listening = await loop.create_server(self._connection, sock=listener, backlog=BACKLOG)
             on_ready()
             await self._ending.wait()
             listening.close()
