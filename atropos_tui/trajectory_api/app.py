@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from atropos_tui.trajectory_api.door import read_group, read_groups
+from atropos_tui.trajectory_api.door import read_any_group, read_groups, read_plain_group
 from atropos_tui.trajectory_api.endpoints import Endpoints
 from atropos_tui.trajectory_api.environments import Environment
 from atropos_tui.trajectory_api.guard import Guard
@@ -23,7 +23,7 @@ from atropos_tui.trajectory_api.http import (
 )
 from atropos_tui.trajectory_api.inflating import InvalidGzipError
 from atropos_tui.trajectory_api.inspect_endpoints import InspectEndpoints
-from atropos_tui.trajectory_api.intake import Intake
+from atropos_tui.trajectory_api.intake import GroupReader, Intake
 from atropos_tui.trajectory_api.journal import Journal
 from atropos_tui.trajectory_api.openapi import openapi_of, page_of
 from atropos_tui.trajectory_api.request_errors import RequestError
@@ -63,14 +63,15 @@ class TrajectoryApi:
         )
         self._intake = Intake(self.run, self._journal, self._workers, settings.body_limit)
         self._guard = Guard(settings.token)
+        strict = settings.strict_upstream
         endpoints = Endpoints(
             self.run,
             self._intake,
             self._workers,
             body_limit=settings.body_limit,
             registration=LenientRegistration if settings.lenient else Registration,
-            read_one=read_loose_group if settings.strict_upstream else read_group,
-            read_list=read_loose_groups if settings.strict_upstream else read_groups,
+            read_one=GroupReader(read_loose_group) if strict else GroupReader(read_any_group, read_plain_group),
+            read_list=GroupReader(read_loose_groups if strict else read_groups),
         )
         routes = routes_of(endpoints, InspectEndpoints(self.run, self._journal))
         self._description = openapi_of(routes)

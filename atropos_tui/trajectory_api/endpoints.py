@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from atropos_tui.trajectory_api import wire
-from atropos_tui.trajectory_api.door import read_group, read_groups
 from atropos_tui.trajectory_api.http import TEXT, Answer, Request, Settle, json_answer
 from atropos_tui.trajectory_api.inflating import inflate
 from atropos_tui.trajectory_api.intake import GroupReader, Intake
@@ -42,8 +41,8 @@ class Endpoints:
         *,
         body_limit: int,
         registration: type[wire.Registration] = wire.Registration,
-        read_one: GroupReader = read_group,
-        read_list: GroupReader = read_groups,
+        read_one: GroupReader,
+        read_list: GroupReader,
     ) -> None:
         self._run = run
         self._intake = intake

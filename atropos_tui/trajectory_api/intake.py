@@ -15,8 +15,8 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor
-from functools import partial
-from typing import TypeAlias
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 from atropos_tui.trajectory_api.deflating import Deflater, deflate
 from atropos_tui.trajectory_api.group import Place, QueuedGroup, ScoredGroup
@@ -28,13 +28,25 @@ from atropos_tui.trajectory_api.reusing import GzippedJson, split_body
 from atropos_tui.trajectory_api.run import TrainingRun
 from atropos_tui.trajectory_api.wire import Accepted
 
-GroupReader: TypeAlias = Callable[[Body], list[ScoredGroup]]
+T = TypeVar("T")
 
 LONGEST_KEY = 255
-# Bodies up to this size are checked at once, in about a millisecond; larger ones in a thread.
-INLINE_BYTES = 1024 * 1024
+# Bodies up to these sizes are checked at once, in about a millisecond; larger ones in a thread.
+INLINE_BYTES = 256 * 1024
+INLINE_QUICK_BYTES = 1024 * 1024
 # Gzip bodies up to this size probably inflate to no more than that.
 INLINE_GZIP_BYTES = INLINE_BYTES // 4
+
+
+@dataclass(frozen=True, slots=True)
+class GroupReader:
+    """Makes groups of a body: `thoroughly` of any, `quickly` of the plainest, where it gives None for all others."""
+
+    thoroughly: Callable[[Body], list[ScoredGroup]]
+    quickly: Callable[[Body], list[ScoredGroup] | None] = lambda _: None
+
+    def read(self, body: Body) -> list[ScoredGroup]:
+        return self.quickly(body) or self.thoroughly(body)
 
 
 class Intake:
@@ -50,7 +62,7 @@ class Intake:
         # Keys whose requests are on their way; a second request with the same key waits for the first one's end.
         self._busy: dict[str, asyncio.Event] = {}
 
-    async def receive(self, request: Request, parse: GroupReader) -> list[Accepted]:
+    async def receive(self, request: Request, reader: GroupReader) -> list[Accepted]:
         """Admit the groups of a request; one answer each.
 
         Groups whose key is known get the answer that they got before. Raises RequestError when one is refused (then
@@ -59,7 +71,7 @@ class Intake:
         self._deflater.request_begins()
         try:
             key = _key_of(request)
-            scored = await self._parsed(request.body, request.is_gzipped, parse)
+            scored = await self._parsed(request.body, request.is_gzipped, reader)
             return await (self._accept_once(scored, key) if key else self._accept(scored, [""] * len(scored)))
         finally:
             self._deflater.request_ends()
@@ -75,18 +87,25 @@ class Intake:
     def close(self) -> None:
         self._deflater.close()
 
-    async def _parsed(self, body: Body, gzipped: bool, parse: GroupReader) -> list[ScoredGroup]:
-        """`parse` the body, inflated if need be, off the event loop if it is large. Raises RequestError."""
-        if not gzipped and len(body) <= INLINE_BYTES:
-            return parse(body)
-        if gzipped and len(body) <= INLINE_GZIP_BYTES:
+    async def _parsed(self, body: Body, gzipped: bool, reader: GroupReader) -> list[ScoredGroup]:
+        """The groups of the body, inflated if need be, off the event loop if that takes long. Raises RequestError."""
+        if gzipped:
+            return await self._parsed_gzip(body, reader)
+        quickly_read = reader.quickly(body) if len(body) <= INLINE_QUICK_BYTES else None
+        if quickly_read is not None:
+            return quickly_read
+        if len(body) <= INLINE_BYTES:
+            return reader.thoroughly(body)
+        return await self._off_loop(reader.thoroughly if len(body) <= INLINE_QUICK_BYTES else reader.read, body)
+
+    async def _parsed_gzip(self, body: Body, reader: GroupReader) -> list[ScoredGroup]:
+        if len(body) <= INLINE_GZIP_BYTES:
             try:
-                return _parsed_gzip(body, min(INLINE_BYTES, self._body_limit), parse)
+                return _parsed_gzip(body, min(INLINE_BYTES, self._body_limit), reader.read)
             except RequestError as error:
                 if error.status != 413:
                     raise
-        work = partial(_parsed_gzip, body, self._body_limit, parse) if gzipped else partial(parse, body)
-        return await asyncio.get_running_loop().run_in_executor(self._workers, work)
+        return await self._off_loop(_parsed_gzip, body, self._body_limit, reader.read)
 
     async def _accept_once(self, scored: Sequence[ScoredGroup], key: str) -> list[Accepted]:
         while key in self._busy:
@@ -141,12 +160,15 @@ class Intake:
         if group.stored.deflated:
             return
         if self._deflater.is_full:
-            await asyncio.get_running_loop().run_in_executor(self._workers, deflate, group)
+            await self._off_loop(deflate, group)
         else:
             self._deflater.submit(group)
 
+    async def _off_loop(self, work: Callable[..., T], *arguments: Any) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._workers, work, *arguments)
 
-def _parsed_gzip(body: Body, limit: int, parse: GroupReader) -> list[ScoredGroup]:
+
+def _parsed_gzip(body: Body, limit: int, parse: Callable[[Body], list[ScoredGroup]]) -> list[ScoredGroup]:
     split = split_body(body, limit)
     if split is not None:
         return [split.keep_blocks(group) for group in parse(split.text)]

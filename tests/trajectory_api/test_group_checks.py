@@ -10,11 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from atropos_tui.trajectory_api.door import read_group
 from atropos_tui.trajectory_api.exactness import is_exact
 from atropos_tui.trajectory_api.request_errors import BadBodyError
 from atropos_tui.trajectory_api.wire import ScoredData
-from tests.trajectory_api.bodies import GROUP_KEYS, group
+from tests.trajectory_api.bodies import GROUP_KEYS, group, read_group
 from tests.trajectory_api.conftest import Api
 
 NAN, INF = math.nan, math.inf

@@ -11,11 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from atropos_tui.trajectory_api import plain_numbers
-from atropos_tui.trajectory_api.door import read_group
 from atropos_tui.trajectory_api.exactness import is_exact
 from atropos_tui.trajectory_api.plain_numbers import plain_group
 from atropos_tui.trajectory_api.wire import ScoredData
-from tests.trajectory_api.bodies import group
+from tests.trajectory_api.bodies import group, read_group
 
 pytest.importorskip("simdjson")
 

@@ -6,6 +6,7 @@ import gzip
 import json
 import struct
 import zlib
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -13,11 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from atropos_tui.runtime.encoding import encode_group
-from atropos_tui.trajectory_api.door import read_group
 from atropos_tui.trajectory_api.group import ScoredGroup, ScoreSummary
-from atropos_tui.trajectory_api.reusing import split_body
+from atropos_tui.trajectory_api.reusing import GzippedJson, split_body
 from atropos_tui.trajectory_api.stored_json import GZIP_HEADER, StoredJson, gzip_of
-from tests.trajectory_api.bodies import group
+from tests.trajectory_api.bodies import GROUP_KEYS, group, read_group
 from tests.trajectory_api.conftest import Api
 
 LIMIT = 1_000_000
@@ -95,6 +95,29 @@ def test_what_only_looks_like_the_end_of_a_block_is_not_used(noise: bytes) -> No
     assert split is not None
     scored = ScoredGroup(StoredJson.plain(memoryview(split.text), b"}"), None, 1, 1, ScoreSummary(0, 0, 0, 0))
     assert split.keep_blocks(scored) is scored
+
+
+@pytest.mark.parametrize("members", [1, 3])
+@pytest.mark.parametrize("spaces", ["", " \n"])
+def test_a_group_of_upstreams_is_kept_as_it_came_until_it_is_deflated(members: int, spaces: str) -> None:
+    text = (json.dumps(LARGE) + spaces).encode()
+    cuts = [len(text) * member // members for member in range(members + 1)]
+    body = b"".join(gzip.compress(text[start:end]) for start, end in pairwise(cuts))
+    (scored,) = read_group(text)
+    came = GzippedJson.as_it_came(body, text, scored).json
+    assert isinstance(came, GzippedJson)
+    assert came.body is body
+    assert came.stored_bytes < 0.6 * len(text)
+    for kept_text in (came.text(), came.deflate().text()):
+        assert kept_text == scored.json.text()
+    assert came.size == scored.json.size
+    assert json.loads(came.text()).keys() == GROUP_KEYS
+
+
+def test_a_group_that_was_written_anew_is_kept_as_that() -> None:
+    text = json.dumps({**LARGE, "scores": ["1", "0", "0", "0"]}).encode()
+    (scored,) = read_group(text)
+    assert GzippedJson.as_it_came(gzip.compress(text), text, scored) is scored
 
 
 async def test_groups_sent_by_ours_and_by_upstream_come_out_in_one_batch(api: Api) -> None:

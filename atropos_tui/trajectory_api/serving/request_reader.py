@@ -52,6 +52,14 @@ class RequestReader:
         self.complete: deque[Received] = deque()
         # Set when a client waits for leave to send its body; whoever gives it clears it.
         self.awaits_continue = False
+        # The request that is being read.
+        self._request = Request("", "", b"", {})
+        self._url = b""
+        self._headers: dict[bytes, bytes] = {}
+        self._keep_alive = False
+        self._body = bytearray()
+        self._length = self._filled = 0
+        self._head_bytes = 0
         self._input = memoryview(bytearray(_INPUT_BYTES))
         self._begin()
 
@@ -101,7 +109,7 @@ class RequestReader:
 
     def on_message_begin(self) -> None:
         self._url = b""
-        self._headers: dict[bytes, bytes] = {}
+        self._headers = {}
 
     def on_url(self, url: bytes) -> None:
         self._url += url
