@@ -89,21 +89,20 @@ class Journal:
     async def keep(self, groups: Sequence[QueuedGroup]) -> None:
         """Write accepted groups; returns when they are in the file. Raises RequestError (503) when they cannot be."""
         records = [told.group_record(group) for group in groups]
-        for group, record in zip(groups, records, strict=True):
-            self._waiting_bytes[group.number] = sum(map(len, record))
+        sizes = [sum(map(len, record)) for record in records]
+        self._waiting_bytes.update(zip((group.number for group in groups), sizes, strict=True))
         try:
             file, start = await self._written(list(chain.from_iterable(records)))
         except OSError as error:
             self._are_gone(group.number for group in groups)
             fault = f"the journal {self.path} cannot be written: {error.strerror}"
             raise RequestError(503, fault, "send again later") from error
-        for group, record in zip(groups, records, strict=True):
-            end = start + self._waiting_bytes[group.number]
+        for group, record, size in zip(groups, records, sizes, strict=True):
             if not group.stored.deflated:
                 # Its memory serves the next one: fresh memory for each would cost as much time as parsing them.
                 form, _ = packed(group.stored)
-                group.stored = FiledJson(file, start + len(record[0]), end, form, group.stored.size)
-            start = end
+                group.stored = FiledJson(file, start + len(record[0]), start + size, form, group.stored.size)
+            start += size
 
     def entered(self, groups: Iterable[QueuedGroup]) -> None:
         """Note that groups are in the queue."""

@@ -55,6 +55,18 @@ async def test_a_large_group_is_written_by_a_thread_and_none_overtakes_it(tmp_pa
     assert numbers_in(path) == [31, 32, 33, 34]
 
 
+async def test_a_reset_while_a_group_is_written_harms_neither(tmp_path: Path) -> None:
+    path = tmp_path / "api.journal"
+    journal = Journal(path)
+    keeping = asyncio.ensure_future(journal.keep([group(1, LARGE)]))
+    await asyncio.sleep(0)
+    journal.reset()
+    await keeping
+    await journal.keep([group(2)])
+    journal.close()
+    assert numbers_in(path) == [2]
+
+
 async def test_after_a_write_that_took_long_the_next_ones_are_left_to_a_thread(tmp_path: Path) -> None:
     """Here every write counts as long; whether the next one comes soon enough after it is the machine's affair."""
     path = tmp_path / "api.journal"
