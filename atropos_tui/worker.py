@@ -47,7 +47,7 @@ from atropos_tui.monitor.run_file.recorder import DEFAULT_SIZE_LIMIT, Recorder
 from atropos_tui.monitor.run_file.resume import Begun, begun_in
 from atropos_tui.monitor.run_file.writer import RecordLevel
 from atropos_tui.monitor.run_view import RunView
-from atropos_tui.monitor.unix_socket import remove_socket, socket_path_for
+from atropos_tui.monitor.unix_socket import remove_socket, socket_path_for, url_of_socket
 from atropos_tui.runtime.failures import describe, traceback_text
 from atropos_tui.runtime.logging_events import LogEventHandler
 from atropos_tui.user_config import CONFIG_FILE, config_directory
@@ -237,6 +237,7 @@ class Worker:
         env.attach(
             self._stream, self._outbox_path(env), run_id=f"{self._file.host}:{self._run_dir}",
             highest_group_before=self._highest_group_before,
+            control_url=self._file.url or url_of_socket(self._socket_path),
         )  # fmt: skip
         self._write_config(settings.as_yaml())
         self._file = replace(self._file, environment=environment.__name__)

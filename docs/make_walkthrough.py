@@ -15,7 +15,7 @@ from textual.pilot import Pilot
 
 from atropos_tui.monitor.client import RunClient
 from atropos_tui.ui.app import AtroposApp
-from atropos_tui.ui.quit import Answer
+from atropos_tui.ui.leaving import Answer
 from docs.troubles import TROUBLES, Trouble
 
 PICTURES = Path(__file__).with_name("pictures")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import codecs
-import shutil
+import re
 import signal
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
@@ -15,8 +15,9 @@ from atropos_tui.doctor.finding import Finding, bad, good, limited
 _COLORS = {None: "none", "standard": "16", "256": "256", "truecolor": "16 million", "windows": "16"}
 _SMALLEST = (80, 24)
 _TMUX_SECONDS = 2.0
+_PASSES_ON_WHAT_IT_IS_GIVEN = (3, 2)
 
-TmuxOption = Callable[[str], str]
+TmuxValue = Callable[[str], str]
 
 
 def examine_terminal(
@@ -25,15 +26,15 @@ def examine_terminal(
     size: tuple[int, int],
     is_terminal: bool,
     encoding: str,
-    option: TmuxOption,
+    tmux: TmuxValue,
 ) -> Iterator[Finding]:
-    """`size` is columns and lines; `encoding` is what Python writes to the terminal; `option` asks tmux."""
+    """`size` is columns and lines, zeros where unknown; `encoding` is what Python writes; `tmux` asks tmux."""
     yield _terminal(environment, is_terminal)
     yield _encoding(encoding)
     if is_terminal:
         yield _colors(environment)
         yield _size(size)
-        yield from _multiplexer(environment, option)
+        yield from _multiplexer(environment, tmux)
     if "SSH_CONNECTION" in environment:
         yield good("ssh", "the terminal is at the other end of an SSH connection; `ssh -C` cuts its bytes to a tenth")
     if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
@@ -42,14 +43,9 @@ def examine_terminal(
         )
 
 
-def terminal_size() -> tuple[int, int]:
-    """Columns and lines; zeros where there is no terminal."""
-    return tuple(shutil.get_terminal_size((0, 0)))  # type: ignore[return-value]  # two numbers
-
-
-def tmux_option(name: str) -> str:
-    """The value of a server or window option, empty when tmux does not know it or does not answer."""
-    command = ["tmux", "show-options", "-gqv" if name != "set-clipboard" else "-sqv", name]
+def tmux_value(name: str) -> str:
+    """What an option of tmux is, or its `version`; empty when tmux does not know it or does not answer."""
+    command = ["tmux", "display-message", "-p", f"#{{{name}}}"]
     try:
         asked = subprocess.run(command, capture_output=True, text=True, timeout=_TMUX_SECONDS, check=False)
     except (OSError, subprocess.TimeoutExpired):
@@ -91,10 +87,10 @@ def _encoding(encoding: str) -> Finding:
     return limited("characters", encoding, "export LC_ALL=C.UTF-8; without it charts and frames are drawn in ASCII")
 
 
-def _multiplexer(environment: Mapping[str, str], option: TmuxOption) -> Iterator[Finding]:
+def _multiplexer(environment: Mapping[str, str], tmux: TmuxValue) -> Iterator[Finding]:
     if environment.get("TMUX"):
         yield good("mouse", "off inside tmux, which loses it when it attaches again")
-        yield _tmux_clipboard(option)
+        yield _tmux_clipboard(tmux)
         yield _tmux_encoding()
     elif environment.get("STY"):
         yield good("mouse", "off inside screen")
@@ -104,12 +100,20 @@ def _multiplexer(environment: Mapping[str, str], option: TmuxOption) -> Iterator
         yield good("clipboard", "sent to the terminal as OSC 52; terminals do not say whether they took it")
 
 
-def _tmux_clipboard(option: TmuxOption) -> Finding:
-    clipboard, passthrough = option("set-clipboard"), option("allow-passthrough")
+def _tmux_clipboard(tmux: TmuxValue) -> Finding:
+    version = tmux("version")
+    if _numbers(version) >= _PASSES_ON_WHAT_IT_IS_GIVEN:
+        return good("clipboard", f"tmux {version} is given the text and passes it on to its terminal")
+    clipboard, passthrough = tmux("set-clipboard"), tmux("allow-passthrough")
     if clipboard == "on" or passthrough in ("on", "all"):
         return good("clipboard", f"tmux passes it on (set-clipboard {clipboard}, allow-passthrough {passthrough})")
-    found = f"tmux keeps it to itself (set-clipboard {clipboard or 'unknown'})"
+    found = f"tmux {version} keeps it to itself (set-clipboard {clipboard or 'unknown'})"
     return limited("clipboard", found, "tmux set -s set-clipboard on")
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    """`3.3a` and `next-3.4` as (3, 3) and (3, 4)."""
+    return tuple(int(number) for number in re.findall(r"\d+", version))
 
 
 def _tmux_encoding() -> Finding:

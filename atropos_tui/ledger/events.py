@@ -237,6 +237,20 @@ class SendFailed(EventBase):
     retry_in: float
 
 
+class OutboxUnwritable(EventBase):
+    """The disk did not take a finished group, which is written again in `retry_in` seconds; GroupEnqueued ends that.
+
+    `path` is the outbox, empty for one in memory; `error` what is wrong and `remedy` what helps, in words.
+    """
+
+    kind: Literal["outbox_unwritable"] = "outbox_unwritable"
+    group_id: int
+    path: str = ""
+    error: str
+    remedy: str
+    retry_in: float
+
+
 class CallStarted(EventBase):
     """A request to an inference server begins. `group_id` is None for calls outside a rollout, such as evals.
 
@@ -345,6 +359,7 @@ Event: TypeAlias = Annotated[
     | GroupRefused
     | GroupRequeued
     | SendFailed
+    | OutboxUnwritable
     | CallStarted
     | CallFinished
     | ServerHealth

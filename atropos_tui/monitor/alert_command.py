@@ -47,9 +47,11 @@ class AlertCommand:
 
     async def _run_one_by_one(self, waiting: asyncio.Queue[tuple[RunSection, Alert]]) -> None:
         while True:
-            await self._run(*await waiting.get())
+            if fault := await self.tell(*await waiting.get()):
+                logger.warning(fault)
 
-    async def _run(self, run: RunSection, alert: Alert) -> None:
+    async def tell(self, run: RunSection, alert: Alert) -> str:
+        """Run the command for one alert, to its end; returns what went wrong with it, empty if nothing did."""
         command = self._settings.command
         try:
             process = await asyncio.create_subprocess_exec(
@@ -61,16 +63,14 @@ class AlertCommand:
                 start_new_session=True,
             )
         except (OSError, ValueError) as error:
-            logger.warning("the command for alerts, %s, cannot be run: %s", command[0], error)
-            return
+            return f"the command for alerts, {command[0]}, cannot be run: {error}"
         try:
             async with asyncio.timeout(self._settings.command_timeout):
                 status = await process.wait()
         except TimeoutError:
-            logger.warning("the command for alerts took over %g s and was ended", self._settings.command_timeout)
+            return f"the command for alerts took over {self._settings.command_timeout:g} s and was ended"
         else:
-            if status:
-                logger.warning("the command for alerts ended with exit status %d", status)
+            return f"the command for alerts ended with exit status {status}" if status else ""
         finally:
             if process.returncode is None:
                 with contextlib.suppress(ProcessLookupError):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from atropos_tui.ledger.outcomes import ENDED_STATES, FailReason, Outcome, RunState, ScoreSplit, ThrottleReason
@@ -30,6 +30,7 @@ AT_WORK = frozenset({RunState.RUNNING, RunState.EVALUATING, RunState.PAUSING, Ru
 _SPLITS: dict[str, str] = {
     ScoreSplit.ALL_BEST: "too easy", ScoreSplit.ALL_WORST: "too hard", ScoreSplit.ALL_EQUAL: "neither best nor worst",
 }  # fmt: skip
+_FOUND_IN_CONTENTS = frozenset({"part_share", "repetition", "doubled_end", "garbled", "untrained"})
 _WAITS_FOR_TRAINER = frozenset({ThrottleReason.OFF_POLICY_LIMIT, ThrottleReason.TRAINER_NOT_READY})
 
 
@@ -73,6 +74,7 @@ def findings(evidence: Evidence) -> Iterator[Finding]:
         yield Finding("loop_held", f"the event loop is held at {evidence.loop_held_by}", severe=True)
     settings = evidence.settings
     yield from _recording_stopped(evidence.record)
+    yield from _outbox_unwritable(evidence.sends)
     yield from _no_progress(evidence)
     yield from _servers_down(evidence.inference)
     yield from _zero_advantage(evidence.skipped, settings)
@@ -87,6 +89,12 @@ def findings(evidence: Evidence) -> Iterator[Finding]:
 def _recording_stopped(record: RecordSection) -> Iterator[Finding]:
     if record.stopped:
         yield Finding("record", f"recording stopped: {record.stopped}; the run goes on", severe=True)
+
+
+def _outbox_unwritable(sends: SendsSection) -> Iterator[Finding]:
+    if sends.unwritable:
+        text = f"finished groups wait for room in the outbox {sends.outbox_path}".rstrip()
+        yield Finding("disk", f"{sends.unwritable}: {sends.unwritable_remedy}; {text}", severe=True)
 
 
 def _no_progress(evidence: Evidence) -> Iterator[Finding]:
@@ -222,6 +230,12 @@ class AlertAges:
 
     def __init__(self) -> None:
         self._since: dict[str, float] = {}
+
+    def recall(self, alerts: Iterable[Alert]) -> None:
+        """Those of a moment before, of the kinds that are found in the contents of groups only."""
+        for alert in alerts:
+            if alert.name in _FOUND_IN_CONTENTS:
+                self._since[alert.name] = alert.since_at
 
     def dated(self, found: Iterator[Finding], now: float) -> tuple[Alert, ...]:
         """The findings as alerts; `now` is Unix seconds."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 from urllib.parse import urlencode
 
 from atropos_tui.errors import AtroposError
@@ -14,8 +14,10 @@ from atropos_tui.monitor.group_query import ALL_GROUPS, GroupQuery
 from atropos_tui.monitor.http_connection import HttpConnection
 from atropos_tui.monitor.notes_file import notes_of_socket
 from atropos_tui.monitor.snapshot import ConfigRow, GroupDetail, GroupPage, RunSnapshot
-from atropos_tui.monitor.summary import RunSummary, read_summary
 from atropos_tui.monitor.wire import SnapshotMerger, query_params, read_config, read_detail, read_page
+
+if TYPE_CHECKING:
+    from atropos_tui.monitor.summary import RunSummary
 
 T = TypeVar("T")
 
@@ -71,6 +73,8 @@ class RunClient:
 
     async def summary(self) -> RunSummary:
         """The run in one line, which costs little to ask for."""
+        from atropos_tui.monitor.summary import read_summary  # for lists of runs only
+
         return self._read(read_summary, await self._request("GET", "/summary"))
 
     async def stream(self, hz: float = 4.0) -> AsyncIterator[RunSnapshot]:

@@ -13,6 +13,7 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from atropos_tui.monitor.decoding import decoded
 from atropos_tui.monitor.unix_socket import answers
@@ -41,8 +42,7 @@ class WorkerFile:
     why: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class FoundRun:
+class FoundRun(NamedTuple):
     """A run directory. `alive`: its worker answers; else it ended, died, or runs on another host."""
 
     run_dir: Path

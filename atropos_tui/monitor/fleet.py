@@ -11,15 +11,19 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from atropos_tui.errors import AtroposError
 from atropos_tui.ledger.outcomes import ENDED_STATES, RunState
 from atropos_tui.monitor.client import RunClient
 from atropos_tui.monitor.discovery import FoundRun, find_run, list_runs
-from atropos_tui.monitor.live_run import last_log_lines
+from atropos_tui.monitor.live_run import found_dead, last_log_lines
 from atropos_tui.monitor.run_file.place import RUN_FILE
+from atropos_tui.monitor.snapshot import RunSection, RunSnapshot
 from atropos_tui.monitor.summary import RunSummary, summary_of
+
+if TYPE_CHECKING:
+    from atropos_tui.monitor.death_notice import DeathNotice
 
 SCAN_SECONDS = 5.0
 POLL_SECONDS = 2.0
@@ -66,7 +70,10 @@ class FleetRun:
 
 
 class Fleet:
-    """Follows runs while `watch` goes on: those under `root`, and those at `urls`, each with its token or none ("")."""
+    """Follows runs while `watch` goes on: those under `root`, and those at `urls`, each with its token or none ("").
+
+    `notice` makes what tells the operator of a worker that dies meanwhile; None: nobody is told.
+    """
 
     def __init__(
         self,
@@ -74,8 +81,11 @@ class Fleet:
         urls: Mapping[str, str] | None = None,
         *,
         clock: Callable[[], float] = time.monotonic,
+        notice: Callable[[Path], DeathNotice] | None = None,
     ) -> None:
         self._root = root
+        self._notice = notice
+        self._telling: set[asyncio.Task[None]] = set()
         self._tokens = dict(urls or {})
         self._clock = clock
         self._runs = {url: FleetRun(url, url, Presence.LOOKING) for url in self._tokens}
@@ -140,11 +150,30 @@ class Fleet:
                     self._note(replace(run, presence=Presence.SILENT, why=why))
                     left = await asyncio.to_thread(find_run, found.run_dir) if found is not None else None
                     if left is not None and not left.alive:
+                        self._tell_of_death(run.summary, left)
                         await self._read_what_is_left(left, asyncio.Semaphore(1))
                         return
                 else:
                     self._note(_heard(run, summary, self._clock()))
                 await asyncio.sleep(POLL_SECONDS)
+
+    def _tell_of_death(self, last: RunSummary, run: FoundRun) -> None:
+        """Where a worker that answered before is gone without a word."""
+        if self._notice is None or not run.stale or not last.taken_at or last.state in ENDED_STATES:
+            return
+        section = RunSection(
+            run_id=last.run_id, environment=last.environment, pid=run.worker.pid, state=last.state,
+            started_at=last.started_at, last_progress_at=last.last_progress_at,
+        )  # fmt: skip
+        dead = found_dead(RunSnapshot(taken_at=last.taken_at, run=section), run, None, time.time())
+        task = asyncio.create_task(self._notice(run.run_dir).tell(dead.run, run.worker))
+        self._telling.add(task)
+        task.add_done_callback(self._telling.discard)
+
+    async def close(self) -> None:
+        """Waits for who is being told of a death."""
+        if self._telling:
+            await asyncio.wait(self._telling)
 
     async def _read_what_is_left(self, run: FoundRun, reading: asyncio.Semaphore) -> None:
         """What the worker's file says at once, the rest from the record."""

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from atropos_tui.errors import UsageError
 
 ORDERS = ("time", "score", "len", "step", "took", "outcome", "reason")
 
 
-@dataclass(frozen=True, slots=True)
-class GroupQuery:
+class GroupQuery(NamedTuple):
     """Which groups in which order, as it goes over the wire.
 
     `order` is one of `ORDERS`, with a minus for the highest (or newest) first. `only` and `but` are numbers of groups:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from atropos_tui.ledger.outcomes import RunState, ThrottleReason
+from atropos_tui.monitor.bounded_text import ERROR_LENGTH, one_line
 from atropos_tui.monitor.snapshot import InferenceSection, QueueSection, SendsSection
 
 BREATH_SECONDS = 3.0
@@ -51,6 +54,17 @@ def _loop_held(situation: Situation) -> str:
     return f"the environment's code holds the event loop at {held_by}" if held_by else ""
 
 
+def _disk(situation: Situation) -> str:
+    """What is full, since when, and what helps, in this order, for the end is cut where there is little room."""
+    sends = situation.sends
+    if not sends.unwritable:
+        return ""
+    since = time.strftime("%H:%M:%S", time.localtime(sends.unwritable_since_at))
+    path = f" {sends.outbox_path}" if sends.outbox_path else ""
+    waiting = f"{_groups(sends.unwritten)} {'waits' if sends.unwritten == 1 else 'wait'} for room in the outbox{path}"
+    return f"{sends.unwritable} since {since}: {sends.unwritable_remedy}; {waiting}"
+
+
 def _waits(situation: Situation) -> str:
     if situation.waiting_for:
         return f"waiting for {situation.waiting_for}"
@@ -73,7 +87,18 @@ def _sends(situation: Situation) -> str:
     if not sends_fail(sends):
         return ""
     kept = f"{_groups(sends.outbox)} in the outbox"
-    return f"waiting for the trajectory API at {sends.api_url}: {sends.last_error}; {kept}"
+    says = _reason(sends.last_error_body)
+    return f"waiting for the trajectory API at {sends.api_url}: {sends.last_error}{says and f' ({says})'}; {kept}"
+
+
+def _reason(body: str) -> str:
+    """Why the trajectory API took nothing, where its answer says so as our own does; empty otherwise."""
+    try:
+        told = json.loads(body)
+    except ValueError:
+        return ""
+    reason = told.get("detail") if isinstance(told, dict) else None
+    return one_line(reason, ERROR_LENGTH) if isinstance(reason, str) else ""
 
 
 def _servers(situation: Situation) -> str:
@@ -121,7 +146,7 @@ def _stalled(situation: Situation) -> str:
 
 
 _IN_THIS_ORDER: tuple[Callable[[Situation], str], ...] = (
-    _ended, _loop_held, _waits, _paused, _sends, _servers, _throttle, _stalled,
+    _ended, _loop_held, _disk, _waits, _paused, _sends, _servers, _throttle, _stalled,
 )  # fmt: skip
 
 # A full set of workers is no news; pauses and the end have their own sentences.

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 CONNECT_SECONDS = 5.0
@@ -17,14 +17,12 @@ class BrokenAnswerError(OSError):
     """The other side ended the connection, or speaks no HTTP."""
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(NamedTuple):
     status: int
     body: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class _Head:
+class _Head(NamedTuple):
     status: int
     headers: dict[bytes, bytes]
 

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from atropos_tui.errors import AtroposError
 from atropos_tui.ledger.outcomes import ENDED_STATES, RunState
@@ -23,6 +23,7 @@ from atropos_tui.monitor.run_file.place import RUN_FILE, RunFileError
 from atropos_tui.monitor.snapshot import ConfigRow, GroupDetail, GroupPage, RunSnapshot
 
 if TYPE_CHECKING:
+    from atropos_tui.monitor.death_notice import DeathNotice
     from atropos_tui.monitor.packed_content import Decode
     from atropos_tui.monitor.recorded.recorded_run import RecordedRun
 
@@ -42,7 +43,7 @@ class LiveRun:
 
     When the worker dies without a word the run is shown as crashed, with its exit status where that is known and the
     last lines of its log; groups then come from its run file. A worker that is started in the same directory is
-    followed again.
+    followed again. `death_notice` tells the operator of a worker that dies while it is watched.
     """
 
     def __init__(
@@ -52,11 +53,15 @@ class LiveRun:
         exit_status: ExitStatus | None = None,
         *,
         start_again: Callable[[], None] | None = None,
+        death_notice: DeathNotice | None = None,
     ) -> None:
         self._run_dir = run_dir
         self._decode = decode
         self._exit_status = exit_status
         self._start_again = start_again
+        self._death_notice = death_notice
+        self._watched_pid = 0
+        self._telling: set[asyncio.Task[None]] = set()
         self._client: RunClient | None = None
         self._socket = ""
         self._recorded: RecordedRun | None = None
@@ -70,6 +75,7 @@ class LiveRun:
                 async with aclosing((await self._connected(run)).stream(hz)) as snapshots:  # type: ignore[type-var]
                     with contextlib.suppress(UnreachableError):
                         async for snapshot in snapshots:
+                            self._watched_pid = run.worker.pid
                             yield snapshot
                 if snapshot.run.state in ENDED_STATES:
                     return
@@ -79,11 +85,20 @@ class LiveRun:
             if run.worker.ended_at:
                 yield await self._ended(snapshot, run)
                 return
-            why, at = await self._how_it_died(), time.time()
+            status, at = await self._status(), time.time()
+            watched = self._watched_pid == run.worker.pid
+            known = snapshot if snapshot.taken_at else await self._last_known(snapshot)
+            dead = found_dead(known, run, status, at, watched)
+            # A run that had ended has told of that, and its worker stayed only to be looked at.
+            was_at_work = introduced(known, run.worker).run.state not in ENDED_STATES
+            if watched and was_at_work and self._death_notice is not None:
+                task = asyncio.create_task(self._death_notice.tell(dead.run, run.worker))
+                self._telling.add(task)
+                task.add_done_callback(self._telling.discard)
+            yield dead
             if snapshot.taken_at:
                 # The record may know a little more, which takes longer to find out.
-                yield crashed(introduced(snapshot, run.worker), why, at)
-            yield crashed(introduced(await self._last_known(snapshot), run.worker), why, at)
+                yield found_dead(await self._last_known(snapshot), run, status, at, watched)
             await self._until_alive()
 
     @property
@@ -145,17 +160,27 @@ class LiveRun:
         """End the run in order, and the worker with it."""
         await (await self._commanded()).stop()
 
-    async def restart(self) -> None:
-        """Let another worker go on with a run that crashed: with the same outbox and place in the data."""
+    async def restart(self) -> Self:
+        """Let another worker go on with a run that is over: with the same outbox and place in the data.
+
+        Raises AtroposError when its worker is still at work, though a record that was looked at may end before that.
+        """
         if self._start_again is None:
             raise AtroposError("this screen cannot start workers", "start it as before, with --run-dir")
         run = await self._find()
         if run.alive:
+            worker = await self._connected(run)
+            if (await worker.summary()).state not in ENDED_STATES:
+                raise AtroposError("the run goes on: somebody has started it again", "open it anew to watch it")
             # The run is over, and its worker stays only to be looked at.
-            await (await self._connected(run)).stop()
+            await worker.stop()
         await asyncio.to_thread(self._start_again)
+        return self
 
     async def close(self) -> None:
+        """Waits for who is being told of a death; the settings of alerts bound that."""
+        if self._telling:
+            await asyncio.wait(self._telling)
         if self._client is not None:
             await self._client.close()
         if self._recorded is not None:
@@ -220,11 +245,6 @@ class LiveRun:
         )  # fmt: skip
         return replace(snapshot, run=section, taken_at=max(snapshot.taken_at, run.worker.ended_at))
 
-    async def _how_it_died(self) -> str:
-        words = how_it_ended(await self._status())
-        lines = last_log_lines(self._run_dir, LAST_LINES)
-        return f"the worker {words}; its log ends with: {' | '.join(lines)}" if lines else f"the worker {words}"
-
     async def _status(self) -> int | None:
         """The exit status of a worker that is ours, as soon as it is known."""
         if self._exit_status is None:
@@ -246,11 +266,27 @@ def introduced(snapshot: RunSnapshot, worker: WorkerFile) -> RunSnapshot:
     return replace(snapshot, run=run, taken_at=max(snapshot.taken_at, worker.started_at))
 
 
+def found_dead(
+    snapshot: RunSnapshot, run: FoundRun, status: int | None, at: float, just_now: bool = True
+) -> RunSnapshot:
+    """The snapshot as of a run whose worker was found dead at this time (Unix seconds), and why in words.
+
+    `just_now`: it died when it was found dead, so that one can say how long after its last progress.
+    """
+    lines = last_log_lines(run.run_dir, LAST_LINES)
+    log = f"; its log ends with: {' | '.join(lines)}" if lines else ""
+    progress = snapshot.run.last_progress_at if snapshot.run.pid == run.worker.pid else 0.0
+    after = f", {max(0.0, at - progress):.0f} s after its last progress" if just_now and progress else ""
+    return crashed(introduced(snapshot, run.worker), f"the worker {how_it_ended(status)}{after}{log}", at)
+
+
 def how_it_ended(status: int | None) -> str:
     """An exit status in words; None is one that nobody knows."""
     if status is None:
         return "is gone without a word"
-    return f"was ended by {signal.Signals(-status).name}" if status < 0 else f"ended with exit status {status}"
+    if status < 0:
+        return f"was killed by signal {-status} ({signal.Signals(-status).name})"
+    return f"ended with exit status {status}"
 
 
 def last_log_lines(run_dir: Path, count: int) -> list[str]:

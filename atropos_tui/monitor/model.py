@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from atropos_tui.ledger import GroupContent
@@ -22,7 +23,7 @@ from atropos_tui.monitor.run_model import RunModel
 from atropos_tui.monitor.scores_model import ScoresModel
 from atropos_tui.monitor.sends_model import SendsModel
 from atropos_tui.monitor.skipped_model import SkippedModel
-from atropos_tui.monitor.snapshot import SECTIONS, ConfigRow, RecordSection, RunSnapshot
+from atropos_tui.monitor.snapshot import SECTIONS, ConfigRow, RecordSection, RunSnapshot, ScoresSection
 
 # Clocks that drift apart by less than this are taken to run alike, so that times shown don't tremble.
 _CLOCK_JUMP = 0.5
@@ -79,6 +80,17 @@ class Model:
     def look(self, content: GroupContent, mono: float) -> None:
         """See what a group's content tells of its scores and its tokens."""
         self._scores.look(content, mono)
+
+    def recall(self, kept: RunSnapshot | None) -> None:
+        """Let a snapshot that was kept tell what the contents of groups told until then; None: nobody knows.
+
+        For events that are folded from a record, which has no contents among them.
+        """
+        if kept is None:
+            self._scores.recall(ScoresSection(kept_at=-1.0))
+            return
+        self._scores.recall(replace(kept.scores, kept_at=0.0 if kept.seq >= self._seq else kept.taken_at))
+        self._run.recall(kept.run.alerts)
 
     def note_loop(self, lag: float, held_by: str) -> None:
         """How late the author's event loop is, in seconds, and the line that holds it (empty: none does)."""

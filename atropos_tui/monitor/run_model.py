@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 from atropos_tui.ledger.events import (
     CallFinished,
@@ -27,6 +28,7 @@ from atropos_tui.monitor.handlers import Handlers
 from atropos_tui.monitor.headline import Situation, headline
 from atropos_tui.monitor.instant import Instant
 from atropos_tui.monitor.snapshot import (
+    Alert,
     InferenceSection,
     LedgerSection,
     QueueSection,
@@ -70,6 +72,10 @@ class RunModel:
         """How late the author's event loop is, in seconds, and the line that holds it."""
         self._loop_lag = lag
         self._loop_held_by = held_by
+
+    def recall(self, alerts: Iterable[Alert]) -> None:
+        """Since when alerts had held that are found in the contents of groups only."""
+        self._alert_ages.recall(alerts)
 
     def section(
         self,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from array import array
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from atropos_tui.ledger import GroupContent
 from atropos_tui.ledger.events import GroupScored, RunStarted
@@ -36,7 +36,10 @@ class _ScoredGroup:
 
 
 class ScoresModel:
-    """The window holds the newest groups, at most `WINDOW_GROUPS` of them and about `WINDOW_ROLLOUTS` scores."""
+    """The window holds the newest groups, at most `WINDOW_GROUPS` of them and about `WINDOW_ROLLOUTS` scores.
+
+    What only contents of groups tell, where none are seen, can be recalled from a snapshot that was kept.
+    """
 
     def __init__(self) -> None:
         self._tolerance = 0.0
@@ -50,6 +53,7 @@ class ScoresModel:
         self._parts = ScoreParts()
         self._shares = PartShares()
         self._lookout = TokenLookout()
+        self._recalled: ScoresSection | None = None
         self._section: ScoresSection | None = ScoresSection()
 
     def handlers(self) -> Handlers:
@@ -63,10 +67,16 @@ class ScoresModel:
         if told_parts or looked:
             self._section = None
 
+    def recall(self, kept: ScoresSection) -> None:
+        """What contents told is from now on what this section says of it."""
+        self._recalled = kept
+
     def section(self) -> ScoresSection:
         if self._section is None:
             self._section = self._build()
-        return self._section
+        if (kept := self._recalled) is None:
+            return self._section
+        return replace(self._section, parts=kept.parts, takeover=kept.takeover, looks=kept.looks, kept_at=kept.kept_at)
 
     def _run_started(self, event: RunStarted) -> None:
         self._tolerance = score_tolerance(event)

@@ -10,7 +10,9 @@ from atropos_tui.ledger.events import (
     GroupDelivered,
     GroupEnqueued,
     GroupRefused,
+    OutboxUnwritable,
     RunConfigured,
+    RunStarted,
     SendFailed,
     TrainerStatus,
 )
@@ -42,6 +44,9 @@ class SendsModel:
         self._last_error_body = ""
         self._last_error_at: float | None = None
         self._next_retry: float | None = None
+        self._unwritable: OutboxUnwritable | None = None
+        self._unwritable_since: float | None = None
+        self._unwritten: set[int] = set()
         self._step = 0
         self._step_at: float | None = None
         self._batch_size = 0
@@ -54,22 +59,26 @@ class SendsModel:
 
     def handlers(self) -> Handlers:
         return {
+            RunStarted: self._started,
             RunConfigured: self._configured,
             TrainerStatus: self._trainer_status,
             GroupEnqueued: self._enqueued,
             GroupDelivered: self._delivered,
             GroupRefused: self._refused,
             SendFailed: self._send_failed,
+            OutboxUnwritable: self._unwritable_again,
         }
 
     def ended(self, row: EndedRow) -> None:
         """A group ended; a delivered one tells the policy lag. One that started before the step was known doesn't."""
+        self._no_longer_unwritten(row.group_id)
         if row.outcome is Outcome.DELIVERED and self._step_at is not None:
             self._lags.append(max(0, self._step - row.step))
             self._waiting.append(row.step)
 
     def section(self, now: Instant, ledger: LedgerSection, oldest_in_outbox: float | None) -> SendsSection:
         p50, p95 = self._latencies.percentiles(now.mono)
+        fault = self._unwritable
         return SendsSection(
             api_url=self._api_url,
             outbox=ledger.by_outcome[Outcome.IN_OUTBOX],
@@ -96,7 +105,18 @@ class SendsModel:
             policy_lag=_mean(self._lags, otherwise=0.0),
             lag_when_taken=_mean(self._lags_when_taken, otherwise=-1.0),
             send_rate_history=tuple(float(count) for count in self._deliveries.by_second(now.mono)),
+            outbox_path=one_line(fault.path, ERROR_LENGTH) if fault else "",
+            unwritable=one_line(fault.error, ERROR_LENGTH) if fault else "",
+            unwritable_remedy=one_line(fault.remedy, ERROR_LENGTH) if fault else "",
+            unwritable_since_at=now.at(self._unwritable_since),
+            unwritten=len(self._unwritten),
         )
+
+    def _started(self, event: RunStarted) -> None:
+        """What an earlier process of the run had in its memory is gone with it."""
+        del event
+        self._unwritten.clear()
+        self._unwritable = self._unwritable_since = None
 
     def _configured(self, event: RunConfigured) -> None:
         self._api_url = one_line(event.api_url, ERROR_LENGTH)
@@ -119,6 +139,7 @@ class SendsModel:
     def _enqueued(self, event: GroupEnqueued) -> None:
         self._raw_bytes += event.raw_bytes
         self._wire_bytes += event.wire_bytes
+        self._no_longer_unwritten(event.group_id)
 
     def _delivered(self, event: GroupDelivered) -> None:
         self._deliveries.add(event.mono)
@@ -134,6 +155,18 @@ class SendsModel:
         self._retries += 1
         self._note_error(event.error, event.body, event.mono)
         self._next_retry = event.mono + event.retry_in
+
+    def _unwritable_again(self, event: OutboxUnwritable) -> None:
+        self._unwritten.add(event.group_id)
+        self._unwritable = event
+        if self._unwritable_since is None:
+            self._unwritable_since = event.mono
+
+    def _no_longer_unwritten(self, group_id: int) -> None:
+        """The fault lasts until the last of the groups that met it is written, or ended otherwise."""
+        self._unwritten.discard(group_id)
+        if not self._unwritten:
+            self._unwritable = self._unwritable_since = None
 
     def _note_error(self, error: str, body: str, mono: float) -> None:
         self._last_error = one_line(error, ERROR_LENGTH)

@@ -173,6 +173,8 @@ class ScoresSection:
     that hold many rollouts, largest first, and these are not in `bins`. `within_std` is the mean of the groups' own
     standard deviations, `between_std` the deviation of their means. `first20`, `best20` and `last20` are means of
     the first, best and newest 20 consecutive groups in order of completion; None before 20 groups are there.
+    `parts`, `takeover` and `looks` come from the contents of groups: in a moment that was folded from recorded events
+    they are those of `kept_at` (0.0: of this moment), and missing where that is negative, for no snapshot was kept yet.
     """
 
     groups: int = 0
@@ -196,6 +198,7 @@ class ScoresSection:
     parts: tuple[ScorePart, ...] = ()
     takeover: PartTakeover = field(default_factory=PartTakeover)
     looks: TokenLooks = field(default_factory=TokenLooks)
+    kept_at: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,6 +261,9 @@ class SkippedSection:
 class SendsSection:
     """The way to the trainer. Bytes are totals.
 
+    `unwritable` says what keeps the outbox at `outbox_path` from taking groups, `unwritable_remedy` what helps, both
+    empty while it takes them; `unwritten` finished groups wait for that in the worker's memory.
+
     Lags are means, of the newest 64 groups, of the trainer's steps from the start of a group: `policy_lag` until it was
     delivered, `lag_when_taken` until the trainer took it (-1.0: it has taken none yet). `send_rate_history` has the
     deliveries of each second of the last minute, oldest first.
@@ -288,6 +294,11 @@ class SendsSection:
     policy_lag: float = 0.0
     lag_when_taken: float = -1.0
     send_rate_history: tuple[float, ...] = ()
+    outbox_path: str = ""
+    unwritable: str = ""
+    unwritable_remedy: str = ""
+    unwritable_since_at: float = 0.0
+    unwritten: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,6 +331,8 @@ class ServerRow:
 
 @dataclass(frozen=True, slots=True)
 class InferenceSection:
+    """The servers, in the order of their numbers."""
+
     servers: tuple[ServerRow, ...] = ()
 
 
@@ -353,6 +366,8 @@ class LogsSection:
 
 @dataclass(frozen=True, slots=True)
 class EvalRow:
+    """One evaluation: its metrics by name, or what broke it."""
+
     step: int
     at: float
     seconds: float

@@ -12,6 +12,7 @@ from atropos_tui.errors import UsageError
 
 # The kernel takes 108 bytes on Linux and 104 on macOS, with the final zero.
 _LONGEST_PATH = 100
+UNIX_SCHEME = "unix:"
 _SHORT_DIRECTORY = "atropos-tui-"
 
 
@@ -21,6 +22,11 @@ def socket_path_for(run_dir: Path) -> Path:
     if len(os.fsencode(path)) <= _LONGEST_PATH:
         return path
     return Path(tempfile.mkdtemp(prefix=_SHORT_DIRECTORY)) / "control.sock"
+
+
+def url_of_socket(path: Path) -> str:
+    """`unix:/absolute/path`: how a socket is named among URLs."""
+    return f"{UNIX_SCHEME}{path.absolute()}"
 
 
 def bind_unix(path: Path) -> socket.socket:

@@ -38,6 +38,8 @@ class Runtime:
         self.env = env
         self.stream = EventStream()
         self.run_id = uuid.uuid4().hex
+        # Where the run can be watched, if anybody lets it be.
+        self.control_url = ""
         self.outbox_path: Path | None = None
         self.highest_group_before = 0
         # The wire to the trajectory API; None is the network.
@@ -58,13 +60,21 @@ class Runtime:
         self.scheduler = Scheduler(self)
         self.control = RunControl(self)
 
-    def attach(self, stream: EventStream, outbox_path: Path | None, run_id: str, highest_group_before: int = 0) -> None:
+    def attach(
+        self,
+        stream: EventStream,
+        outbox_path: Path | None,
+        run_id: str,
+        highest_group_before: int = 0,
+        control_url: str = "",
+    ) -> None:
         """Before the run begins: who watches, where finished groups are kept, and which numbers groups had before."""
         self.stream = self.servers.stream = stream
         self.report = RunReport(stream)
         self.outbox_path = outbox_path
         self.highest_group_before = highest_group_before
         self.run_id = run_id or self.run_id
+        self.control_url = control_url
 
     @property
     def outbox_depth(self) -> int:

@@ -330,7 +330,7 @@ class BaseEnv(ABC):
         if verbose:
             logger.info("%s", metrics_table(task_name, metrics, seconds))
         if self.config.data_dir_to_save_evals is None:
-            logger.warning("data_dir_to_save_evals is not set: the results of the evaluation are not written")
+            logger.info("data_dir_to_save_evals is not set: the results of the evaluation are not written")
             return
         if model_name is None:
             model_name = getattr(self.config, "model_name", None)
@@ -373,14 +373,20 @@ class BaseEnv(ABC):
     # -- for those who watch
 
     def attach(
-        self, stream: EventStream, outbox_path: Path | None = None, run_id: str = "", highest_group_before: int = 0
+        self,
+        stream: EventStream,
+        outbox_path: Path | None = None,
+        run_id: str = "",
+        highest_group_before: int = 0,
+        control_url: str = "",
     ) -> None:
         """Publish to this stream, and keep finished groups in this file until they are delivered (None: in memory).
 
-        A trajectory API of ours gives a `run_id` that it knows its former number back. Groups are numbered from above
+        A trajectory API of ours gives a `run_id` that it knows its former number back, and tells who looks at it the
+        `control_url` at which the run can be watched (empty: nowhere). Groups are numbered from above
         `highest_group_before`, and above those that ever were in the file.
         """
-        self._runtime.attach(stream, outbox_path, run_id, highest_group_before)
+        self._runtime.attach(stream, outbox_path, run_id, highest_group_before, control_url)
         self.server.attach(stream)
 
     def token_pieces(self, ids: Sequence[int]) -> list[str]:

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from atropos_tui.errors import AtroposError, UsageError
+from atropos_tui.runtime.disk_fault import disk_fault
 from atropos_tui.runtime.encoding import EncodedGroup
 
 SCHEMA_VERSION = 1
@@ -54,7 +55,13 @@ class OutboxInUse(UsageError):  # noqa: N818  what it is
 
 
 class OutboxError(AtroposError):
-    """The outbox cannot be written: the disk is full or broken."""
+    """The outbox at `path` cannot be written: the disk is full or broken."""
+
+    def __init__(self, path: Path | None, fault: str, remedy: str) -> None:
+        self.path = path
+        where = f"the outbox {path}" if path else "the outbox"
+        super().__init__(f"{where} cannot be written: {fault}", remedy)
+        self.wrong = fault
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,8 +232,7 @@ class Outbox:
                     yield self._database
                 self._to_remove.clear()
             except sqlite3.OperationalError as error:
-                where = f"the outbox {self._path}" if self._path else "the outbox"
-                raise OutboxError(f"{where} cannot be written: {error}", "free disk space or mend the disk") from error
+                raise OutboxError(self._path, *disk_fault(self._path, error)) from error
 
 
 def _row(columns: tuple[object, ...]) -> OutboxRow:

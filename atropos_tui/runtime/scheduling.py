@@ -17,7 +17,7 @@ from atropos_tui.runtime.backoff import Backoff, FailureStreak
 from atropos_tui.runtime.config import EvalHandlingEnum
 from atropos_tui.runtime.failures import describe
 from atropos_tui.runtime.flight import Flight
-from atropos_tui.runtime.throttle import Limit, groups_wait, off_policy_limit, worker_limit
+from atropos_tui.runtime.throttle import Limit, off_policy_limit, worker_limit
 
 if TYPE_CHECKING:
     from atropos_tui.runtime.assembly import Runtime
@@ -222,7 +222,7 @@ class Scheduler:
         depth, limit = self._runtime.outbox_depth, self._env.config.outbox_limit
         if depth < limit:
             return None
-        return Limit(0, ThrottleReason.OUTBOX_FULL, f"{groups_wait(depth)} for the trajectory API, {limit} may")
+        return Limit(0, ThrottleReason.OUTBOX_FULL, f"{depth}/{limit} groups, outbox_limit")
 
     def _server_limit(self) -> Limit | None:
         trouble = self._env.server.unhealthy_detail

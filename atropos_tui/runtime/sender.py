@@ -20,7 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 
 from atropos_tui.ledger import Clock, EventStream
-from atropos_tui.ledger.events import GroupEnqueued, GroupSkipped, GroupStarted, SendFailed
+from atropos_tui.ledger.events import GroupEnqueued, GroupSkipped, GroupStarted, OutboxUnwritable
 from atropos_tui.ledger.outcomes import SkipReason
 from atropos_tui.runtime.checks import CheckedGroup
 from atropos_tui.runtime.courier import Courier, retry_delay
@@ -102,9 +102,9 @@ class Sender:
     async def submit(self, checked: CheckedGroup, group_id: int, step: int) -> None:
         """Encode a group, write it to the outbox and publish GroupEnqueued; then it is safe and will be delivered.
 
-        Returns if, and only if, the group is in the outbox. While the disk does not take it, tries again and publishes
-        SendFailed, so that its worker starts nothing new. A cancellation that comes during the write takes effect
-        after it.
+        Returns if, and only if, the group is in the outbox. While the disk does not take it, publishes OutboxUnwritable
+        and tries again; its worker starts nothing new meanwhile. A cancellation that comes during the write takes
+        effect after it.
         """
         loop = asyncio.get_running_loop()
         encoded = await loop.run_in_executor(self._writers, encode_group, checked.body)
@@ -117,7 +117,10 @@ class Sender:
                 attempts += 1
                 delay = self._delay_after(attempts)
                 logger.error("group %d waits: %s", group_id, error)
-                self._stream.publish(SendFailed, error=str(error), attempts=attempts, retry_in=delay)
+                self._stream.publish(
+                    OutboxUnwritable, group_id=group_id, path=str(error.path or ""), error=error.wrong,
+                    remedy=error.remedy, retry_in=delay,
+                )  # fmt: skip
                 await asyncio.sleep(delay)
 
     async def run(self) -> None:

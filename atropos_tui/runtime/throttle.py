@@ -72,16 +72,11 @@ def off_policy_limit(config: BaseEnvConfig, queue: TrainerQueue) -> Limit | None
     room = allowed - queue.queue_size - queue.unseen
     if config.min_batch_allocation is not None:
         room = max(room, _own_share(config, queue) - queue.self_queue_size - queue.unseen)
-    waiting = f"{groups_wait(queue.queue_size)} for the trainer"
+    detail = f"{queue.queue_size}/{allowed} groups"
     if queue.unseen:
-        waiting += f", {queue.unseen} {'is' if queue.unseen == 1 else 'are'} on the way to it"
-    bound = f"{allowed} may (max_batches_offpolicy {config.max_batches_offpolicy})"
-    return Limit(max(0, room), ThrottleReason.OFF_POLICY_LIMIT, f"{waiting}, {bound}")
-
-
-def groups_wait(count: int) -> str:
-    """`1 group waits`, `2 groups wait`."""
-    return "1 group waits" if count == 1 else f"{count} groups wait"
+        detail += f", {queue.unseen} on the way"
+    detail += f", max_batches_offpolicy {config.max_batches_offpolicy}"
+    return Limit(max(0, room), ThrottleReason.OFF_POLICY_LIMIT, detail)
 
 
 def _own_share(config: BaseEnvConfig, queue: TrainerQueue) -> int:

@@ -99,6 +99,9 @@ class TrainerWatch:
             # Ours: the same run gets its former number from a trajectory API that still knows it.
             "run_id": self._runtime.run_id,
         }
+        if self._runtime.control_url:
+            # Ours too, for `/inspect`.
+            wanted["control_url"] = self._runtime.control_url
         while True:
             answer = await self.ask_until_there("registration", self._api.register, wanted)
             if answer.get("status") == "success":

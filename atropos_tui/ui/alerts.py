@@ -28,6 +28,7 @@ _COLUMNS = (Column("", 1), Column("for", 4, right=True), Column("alert", 16), Co
 _EVIDENCE = {
     "ledger": (QueuePane, "what is in flight"),
     "loop_held": (QueuePane, "the groups that wait for the loop"),
+    "disk": (SendsPane, "the outbox and what keeps it from taking groups"),
     "no_progress": (QueuePane, "the groups in flight, and what each waits for"),
     "servers_down": (InferencePane, "the servers, with their last errors"),
     "zero_advantage": (SkippedPane, "the newest groups with identical scores"),

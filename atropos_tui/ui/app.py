@@ -1,6 +1,6 @@
 """The application: it follows one run and hands each newest snapshot to the screen in front. It knows no more.
 
-Screens other than the first are imported when they are opened, so that the first appears sooner.
+Screens other than the first are imported in functions, so that the first appears sooner, and loaded after it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from rich.console import RenderableType
 from rich.text import Text
-from textual import work
+from textual import events, work
 from textual.app import SystemCommand
 from textual.binding import BindingType
 from textual.driver import Driver
@@ -25,6 +25,7 @@ from textual.drivers.linux_driver import LinuxDriver
 from textual.filter import LineFilter
 from textual.screen import Screen
 
+from atropos_tui import garbage_collection
 from atropos_tui.errors import UsageError
 from atropos_tui.ledger.outcomes import ENDED_STATES
 from atropos_tui.monitor.new_alerts import NewAlerts, worth_telling
@@ -36,20 +37,25 @@ from atropos_tui.ui.dashboard import DashboardScreen
 from atropos_tui.ui.glyphs import wants_ascii
 from atropos_tui.ui.header import Header
 from atropos_tui.ui.keys import Command, Scope, bindings, commands, named, shown
+from atropos_tui.ui.leaving import DETACH, Answer, QuitChoice
+from atropos_tui.ui.loading import load_screens
+from atropos_tui.ui.looks import Looks
 from atropos_tui.ui.moment import Contact, Moment
-from atropos_tui.ui.painting import narrowed
-from atropos_tui.ui.quit import DETACH, Answer, QuitChoice, QuitScreen
+from atropos_tui.ui.painting import ShownPicture
 from atropos_tui.ui.run_screen import RunScreen
-from atropos_tui.ui.run_source import NoRun, RecordedSource, RunSource
+from atropos_tui.ui.run_source import NoRun, RecordedSource, RestartableSource, RunSource
+from atropos_tui.ui.style_caches import let_go_of_closed_screens
 from atropos_tui.ui.terminal import GuardedDriver, inside_multiplexer
 from atropos_tui.ui.text_safety import visible
-from atropos_tui.ui.themes import DEFAULT_THEME, PLAIN_THEME, Theme, shipped_themes
+from atropos_tui.ui.themes import DEFAULT_THEME, PLAIN_THEME, Theme
 from atropos_tui.ui.user_files import UserFiles
 
 if TYPE_CHECKING:
     from atropos_tui.monitor.fleet import Fleet, FleetRun
 
 DEFAULT_RATE = 2.0
+# So long after a key its effect is painted, and the next one comes later still.
+QUIET_SECONDS = 0.04
 OpenRun: TypeAlias = "Callable[[FleetRun], RunSource]"
 
 
@@ -103,20 +109,20 @@ class AtroposApp(CommandingApp):
         self._lost: Lost | None = None
         self._asked: Asked | None = None
         self._paint_is_due = False
+        self._input_at = clock()
+        self._shown = ShownPicture()
         self._user_files = user_files or UserFiles()
         self._ascii = wants_ascii(ascii_only, self._user_files.screen.ascii_only)
         self._new_alerts = NewAlerts()
-        self._looks = shipped_themes() | {look.name: look for look in self._user_files.themes}
-        for look in self._looks.values():
-            self.register_theme(look.as_textual())
-        if theme and theme not in self._looks:
-            raise UsageError(f"there is no theme {theme!r}", f"the themes are {', '.join(self._looks)}")
-        self.theme = theme or self._fitting_theme()
+        self._looks = Looks(self._user_files.themes)
+        if theme and theme not in self._looks.names:
+            raise UsageError(f"there is no theme {theme!r}", f"the themes are {', '.join(self._looks.names)}")
+        self._wear(theme or self._fitting_theme())
 
     @property
     def look(self) -> Theme:
         """The theme in use. Without colours only the terminal's own tells by bold, dim and reverse what is what."""
-        return self._looks.get(PLAIN_THEME if self.no_color else self.theme) or self._looks[DEFAULT_THEME]
+        return self._looks[PLAIN_THEME if self.no_color else self.theme]
 
     @property
     def moment(self) -> Moment:
@@ -166,7 +172,7 @@ class AtroposApp(CommandingApp):
         return [*filters, self._ascii] if self._ascii is not None else filters
 
     def _display(self, screen: Screen[Any], renderable: RenderableType | None) -> None:
-        super()._display(screen, narrowed(renderable))
+        super()._display(screen, self._shown.narrowed(renderable))
 
     def _fatal_error(self) -> None:
         """Instead of Textual's page of local variables, which are whole rollouts here."""
@@ -177,12 +183,25 @@ class AtroposApp(CommandingApp):
     def get_default_screen(self) -> DashboardScreen:
         return DashboardScreen()
 
+    def on_resize(self, event: events.Resize) -> None:
+        """The terminal may have lost what it showed, even where it has its old size again before anyone looks."""
+        self._shown.forget()
+        if self.screen_stack and event.size == self.screen.size:
+            self.screen.refresh()
+
+    def action_repaint(self) -> None:
+        self._shown.forget()
+        self.screen.refresh()
+
     def on_mount(self) -> None:
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
                 asyncio.get_running_loop().add_signal_handler(number, self.exit)
         self.set_keymap(self._user_files.keymap)
         self.set_interval(1.0, self._paint)
+        self.set_interval(1.0, self._collect_when_quiet)
+        self.call_after_refresh(self._load_screens)
+        self.screen_change_signal.subscribe(self, let_go_of_closed_screens)
         if self._snapshot.taken_at:
             self.call_after_refresh(self._watch_run)  # what is known already is drawn first
         else:
@@ -209,6 +228,14 @@ class AtroposApp(CommandingApp):
         self.screen.query_one(Header).title = title
         self._paint()
 
+    def _go_on_with(self, before: RestartableSource, source: RunSource) -> None:
+        if source is before is self.source:
+            self._watch_run()
+        elif before is self.source:
+            self._switch_to(source, self.run_title)
+        elif source is not before:
+            self._close(source)  # another run was opened meanwhile
+
     async def close_opened(self) -> None:
         """Close the run that was opened from the fleet, if one is; the one given at the start is its owner's."""
         if self.source is not self._home:
@@ -231,6 +258,10 @@ class AtroposApp(CommandingApp):
                     self._asked = None
             self._paint_soon()
 
+    @work(group="loading")
+    async def _load_screens(self) -> None:
+        await load_screens()
+
     @work(group="themes")
     async def _watch_themes(self, directory: Path) -> None:
         from atropos_tui.ui.theme_watch import LOOK_SECONDS, ThemeWatch
@@ -246,10 +277,31 @@ class AtroposApp(CommandingApp):
 
     def _use_theme(self, theme: Theme) -> None:
         """Take a theme in; if it is the one in use, everything is painted anew."""
-        self._looks[theme.name] = theme
-        self.register_theme(theme.as_textual())
+        self._looks.take_in(theme)
         if theme.name == self.theme:
+            self.register_theme(theme.as_textual())
             self.mutate_reactive(AtroposApp.theme)
+
+    def _wear(self, name: str) -> None:
+        self.register_theme(self._looks[name].as_textual())
+        self.theme = name
+
+    def refresh_css(self, animate: bool = True) -> None:
+        """Where nothing is styled yet, the theme's colours are enough: the style sheets are parsed once, with them."""
+        if self.screen_stack:
+            super().refresh_css(animate)
+        else:
+            self.stylesheet.set_variables(self.get_css_variables())
+
+    async def on_event(self, event: events.Event) -> None:
+        if isinstance(event, events.InputEvent):
+            self._input_at = self._clock()
+            asyncio.get_running_loop().call_later(QUIET_SECONDS, self._collect_when_quiet)
+        await super().on_event(event)
+
+    def _collect_when_quiet(self) -> None:
+        if self._clock() - self._input_at >= QUIET_SECONDS:
+            garbage_collection.collect_if_due()
 
     def _paint_soon(self) -> None:
         """However many snapshots arrive before the next paint, only the newest is drawn."""
@@ -262,15 +314,17 @@ class AtroposApp(CommandingApp):
         if getattr(self._driver, "backed_up", False):
             return  # the terminal is slower than the run; the next tick paints what is newest then
         moment = self.moment
-        for screen in self.screen_stack:
-            if isinstance(screen, RunScreen) and (screen.is_current or screen is self._behind_dialog):
+        for screen in self._visible_screens:
+            if isinstance(screen, RunScreen):
                 screen.show(moment)
 
     @property
-    def _behind_dialog(self) -> object:
-        """The screen that shows through while a dialog is open."""
-        stack = self.screen_stack
-        return stack[-2] if len(stack) > 1 and stack[-1].is_modal else None
+    def _visible_screens(self) -> Iterable[Screen[Any]]:
+        """The one in front, and while that is a dialog also what lies behind it."""
+        for screen in reversed(self.screen_stack):
+            yield screen
+            if not screen.is_modal:
+                break
 
     def action_trajectories(self) -> None:
         self.show_group(None)
@@ -331,8 +385,8 @@ class AtroposApp(CommandingApp):
             self.push_screen(HelpScreen(self.screen.scopes))
 
     def action_next_theme(self) -> None:
-        names = list(self._looks)
-        self.theme = names[(names.index(self.theme) + 1) % len(names)]
+        names = self._looks.names
+        self._wear(names[(names.index(self.theme) + 1) % len(names)])
 
     async def action_back(self) -> None:
         screen = self.screen
@@ -340,12 +394,15 @@ class AtroposApp(CommandingApp):
             return
         if len(self.screen_stack) > 1:
             self.pop_screen()
+            self._paint()
         elif isinstance(self._home, NoRun):
             self.action_fleet()
         elif self.source is not self._home:
             self._switch_to(self._home, self._home_name)
 
     def action_ask_quit(self) -> None:
+        from atropos_tui.ui.quit import QuitScreen
+
         if isinstance(self.screen, QuitScreen):
             return
         choices = self._on_quit
@@ -388,6 +445,8 @@ class AtroposApp(CommandingApp):
             self.pop_screen()
         if screen is not None:
             self.push_screen(screen)
+        else:
+            self._paint()
 
     def _leave(self, answer: Answer | None) -> None:
         if answer is not None:

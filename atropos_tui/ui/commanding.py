@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from textual import work
 from textual.app import App
@@ -16,8 +15,9 @@ from atropos_tui.monitor.snapshot import InFlightRow, RunSnapshot
 from atropos_tui.ui import formatting
 from atropos_tui.ui.connection import Lost
 from atropos_tui.ui.ink import clip
-from atropos_tui.ui.quit import Answer
-from atropos_tui.ui.run_source import NoRun, RestartableSource, RunSource
+from atropos_tui.ui.keys import Command, named
+from atropos_tui.ui.leaving import Answer
+from atropos_tui.ui.run_source import NoRun, RecordedSource, RestartableSource, RunSource
 from atropos_tui.ui.text_safety import visible
 
 Send: TypeAlias = Callable[[], Awaitable[object]]
@@ -25,8 +25,7 @@ _HALTED = frozenset({RunState.PAUSING, RunState.PAUSED})
 _ITEM_WIDTH = 60
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(NamedTuple):
     """A command that was sent; `word` shows in the header until a snapshot has one of the states."""
 
     word: str
@@ -88,6 +87,9 @@ class CommandingApp(App[Answer]):
         source = self.source
         if self.read_only:
             self.say("read-only: this screen cannot change the run", "warning")
+        elif isinstance(source, RecordedSource) and source.timeline.at is not None:
+            end = self.keys_of(named("time.end"))
+            self.say(f"this is an earlier moment of the run; {end} leads to its end, where it can go on", "warning")
         elif self._snapshot.run.state not in ENDED_STATES:
             self.say("the run goes on; what crashed or ended can be started again", "warning")
         elif not isinstance(source, RestartableSource):
@@ -107,14 +109,18 @@ class CommandingApp(App[Answer]):
     async def _restart(self, source: RestartableSource) -> None:
         self.say("starting it again …")
         try:
-            await source.restart()
+            goes_on = await source.restart()
         except (AtroposError, OSError) as error:
             self.say(str(error), "error")
             return
-        self._watch_run()
+        self._go_on_with(source, goes_on)
 
-    def _watch_run(self) -> object:
-        """Follow the run from now on, in the place of what was followed before."""
+    def _go_on_with(self, before: RestartableSource, source: RunSource) -> None:
+        """Follow the run that was started again, in the place of what was followed before."""
+        raise NotImplementedError
+
+    def keys_of(self, command: Command) -> str:
+        """The keys of a command as people write them, the user's own included."""
         raise NotImplementedError
 
     def ask_to_cancel(self, row: InFlightRow) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from atropos_tui.errors import AtroposError
 from atropos_tui.ledger.outcomes import ENDED_STATES
@@ -16,8 +16,7 @@ FIRST_WAIT = 0.25
 LONGEST_WAIT = 8.0
 
 
-@dataclass(frozen=True, slots=True)
-class Lost:
+class Lost(NamedTuple):
     """The stream broke; the next attempt follows after `retry_in` seconds."""
 
     because: str

@@ -78,7 +78,7 @@ class DashboardScreen(RunScreen):
         pane = next(pane for pane in self.query(Pane) if pane.number == number)
         if self.zoomed:
             self._zoom(pane)
-        pane.focus()
+        self.set_focus(pane)
 
     def action_focus_beside(self, columns: int) -> None:
         """The nearest pane to the left (-1) or right (1) of the one with the focus."""
@@ -88,13 +88,14 @@ class DashboardScreen(RunScreen):
         x, y = here.region.center
         beside = [pane for pane in self.query(Pane) if _lies_beside(pane.region, here.region, columns)]
         if beside:
-            min(beside, key=lambda pane: abs(pane.region.center[0] - x) + abs(pane.region.center[1] - y)).focus()
+            nearest = min(beside, key=lambda pane: abs(pane.region.center[0] - x) + abs(pane.region.center[1] - y))
+            self.set_focus(nearest)
 
     def zoom_pane(self, number: int) -> None:
         """This pane on the whole screen, with the focus."""
         pane = next(pane for pane in self.query(Pane) if pane.number == number)
         self._zoom(pane)
-        pane.focus()
+        self.set_focus(pane)
 
     def action_zoom(self) -> None:
         if self.zoomed:
@@ -150,7 +151,7 @@ class DashboardScreen(RunScreen):
 
     def _zoom(self, pane: Pane) -> None:
         for other in self.query(Pane):
-            other.set_class(other is pane, "-zoomed")
+            other.zoom(other is pane)
         self.set_class(True, "-zoomed")
         self.set_class(isinstance(pane, InferencePane), "-inference")
         self.query_one(Footer).show_hints((hint("app.back"), *self.ZOOMED_FOOTER.get(pane.title, self.FOOTER)))
@@ -159,7 +160,7 @@ class DashboardScreen(RunScreen):
         self.remove_class("-zoomed", "-inference")
         self.query_one(Footer).show_hints(self.FOOTER)
         for pane in self.query(Pane):
-            pane.remove_class("-zoomed")
+            pane.zoom(False)
 
 
 def _lies_beside(region: Region, here: Region, columns: int) -> bool:

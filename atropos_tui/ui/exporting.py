@@ -1,11 +1,9 @@
-"""Taking groups away from the screen: to the terminal's clipboard, or into files."""
+"""Taking groups away from the screen: as text, or into files."""
 
 from __future__ import annotations
 
 import asyncio
-import base64
 import json
-import os
 import re
 import tempfile
 from collections.abc import AsyncIterator, Callable
@@ -23,8 +21,6 @@ from atropos_tui.monitor.recorded.scored_groups import write_group as scored_gro
 from atropos_tui.monitor.snapshot import GroupDetail, RolloutDetail
 from atropos_tui.ui.run_source import RunSource
 
-# Terminals drop longer ones without a word.
-MOST_CLIPBOARD_BYTES = 74_000
 _PAGE = 200
 
 
@@ -109,20 +105,6 @@ def new_file(directory: Path, name: str, suffix: str) -> Path:
         number += 1
         path = directory / f"{name}-{number}.{suffix}"
     return path
-
-
-def clipboard_sequence(text: str) -> str:
-    """The escape sequence by which a terminal takes text into its clipboard, passed through tmux where that is around.
-
-    Raises UsageError for texts that terminals would drop.
-    """
-    encoded = base64.b64encode(text.encode("utf-8", "replace")).decode()
-    if len(encoded) > MOST_CLIPBOARD_BYTES:
-        raise UsageError("this is too long for a terminal's clipboard", "write it to a file instead: Y")
-    sequence = f"\x1b]52;c;{encoded}\a"
-    if not os.environ.get("TMUX"):
-        return sequence
-    return sequence + f"\x1bPtmux;\x1b{sequence}\x1b\\"
 
 
 def _line(detail: GroupDetail) -> bytes:

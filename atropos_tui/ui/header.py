@@ -134,6 +134,8 @@ class Header(LiveCanvas):
         """How long it has been waited for; empty where nobody would ask."""
         if run.loop_held_by:
             return f"  for {formatting.duration(run.loop_lag)}"
+        if unwritable_since := self.moment.snapshot.sends.unwritable_since_at:
+            return f"  for {formatting.age(self.moment.since(unwritable_since))}"
         since = self.moment.since(run.last_progress_at)
         waits = run.state in AT_WORK and run.last_progress_at and since >= _WAIT_SECONDS
         return f"  for {formatting.age(since)}" if waits else ""

@@ -51,10 +51,14 @@ class Line:
     __slots__ = ("spans", "width")
 
     def __init__(self, *spans: Span | str) -> None:
-        self.spans: tuple[Span, ...] = tuple(
-            span if isinstance(span, Span) else Span(span) for span in spans if not _is_empty(span)
-        )
-        self.width = sum(cell_len(span.text) for span in self.spans)
+        kept = []
+        self.width = 0
+        for span in spans:
+            styled = Span(span) if isinstance(span, str) else span
+            if styled.text:
+                kept.append(styled)
+                self.width += cell_len(styled.text)
+        self.spans: tuple[Span, ...] = tuple(kept)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Line) and self.spans == other.spans
@@ -160,10 +164,6 @@ def clip_middle(text: str, width: int) -> str:
         return clip(text, width)
     tail = min(7, (width - 1) // 2)
     return set_cell_size(text, width - 1 - tail) + "…" + text[len(text) - tail :]
-
-
-def _is_empty(span: Span | str) -> bool:
-    return not (span.text if isinstance(span, Span) else span)
 
 
 def dim(text: str) -> Span:

@@ -6,8 +6,8 @@ Every command has an id, by which a keymap can give it other keys. No core comma
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from textual.binding import Binding, BindingType
 
@@ -36,8 +36,7 @@ class Scope(StrEnum):
 ON_THE_DASHBOARD = (Scope.RUN, Scope.DASHBOARD, Scope.QUEUE, Scope.LIST, Scope.EVERYWHERE)
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(NamedTuple):
     """`keys` in Textual's names, separated by commas; `label` is a word for the footer, `help` a sentence."""
 
     id: str
@@ -113,6 +112,7 @@ _TABLE: dict[Scope, tuple[tuple[str, str, str, str, str], ...]] = {
         ("show.help", "question_mark", "app.help", "help", "The keys of this screen."),
         ("app.theme", "T", "app.next_theme", "theme", "The next theme."),
         ("app.mouse", "M", "app.toggle_mouse", "mouse", "Leave the mouse to the terminal, or take it back."),
+        ("app.repaint", "L,ctrl+l", "app.repaint", "repaint", "Paint all anew, where something else wrote on it."),
         ("app.palette", "colon", "app.command_palette", "commands", "All commands by name."),
         ("app.back", "escape", "app.back", "back", "Back to where you came from."),
         ("app.quit", "q,ctrl+q,ctrl+c", "app.ask_quit", "quit", "Leave; asks what becomes of the run."),
@@ -181,8 +181,8 @@ _TABLE: dict[Scope, tuple[tuple[str, str, str, str, str], ...]] = {
         ("turn.previous", "left_parenthesis", "step_to_turn(-1)", "previous turn", "Messages: the turn before it."),
         ("message.unfold", "o", "unfold", "reasoning", "Messages: unfold the reasoning, or fold it."),
         ("message.markdown", "D", "markdown", "markdown", "Messages: as Markdown, or as they are written."),
-        ("hit.next", "asterisk", "step_to_hit(1)", "next hit", "Messages: the next searched word."),
-        ("hit.previous", "number_sign", "step_to_hit(-1)", "previous hit", "Messages: the searched word before it."),
+        ("hit.next", "asterisk", "step_to_hit(1)", "next hit", "The next searched word."),
+        ("hit.previous", "number_sign", "step_to_hit(-1)", "previous hit", "The searched word before it."),
         ("token.lens", "x", "next_lens", "lens", "Tokens: mask, logprob, advantage or difference to the reference."),
         ("token.next", "full_stop", "step_to_token(1)", "next token", "Tokens: the next one."),
         ("token.previous", "comma", "step_to_token(-1)", "previous token", "Tokens: the one before."),
@@ -239,8 +239,7 @@ def named(command_id: str) -> Command:
     return _BY_ID[command_id]
 
 
-@dataclass(frozen=True, slots=True)
-class Hint:
+class Hint(NamedTuple):
     """An entry of the footer: one command, or two that belong together, as in `n/p rollout`."""
 
     commands: tuple[Command, ...]

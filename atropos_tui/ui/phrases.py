@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from atropos_tui.ledger.outcomes import FailReason, Outcome, RejectReason, ScoreSplit, SkipReason
 from atropos_tui.monitor.snapshot import EndedRow
 from atropos_tui.ui import formatting
@@ -26,6 +28,9 @@ _ONE_WORD: dict[str, str] = {
     RejectReason.POSTPROCESS_HISTORIES: "postproc.",
     FailReason.INFERENCE_ERROR: "inference",
 }
+# Cells that it takes to tell one dict from another.
+_ROOM_FOR_ITEM = 24
+_FIRST_VALUE = re.compile(r"""\{['"]\w{1,30}['"]: (?P<value>'[^']*|"[^"]*|[^,}]+)""")
 
 
 def waiting(text: str) -> Line:
@@ -64,6 +69,12 @@ def one_word_reason(row: EndedRow) -> str:
     if row.split in SPLIT_WORDS:
         return short_reason(row)
     return _ONE_WORD.get(row.reason) or short_reason(row)
+
+
+def item_preview(item: str, room: int) -> str:
+    """Items are mostly dicts that all begin alike: where there is little room, the first value alone."""
+    found = _FIRST_VALUE.match(item) if room < _ROOM_FOR_ITEM else None
+    return found["value"].strip("'\"") if found else item
 
 
 def score_words(scores: tuple[float, ...]) -> Line:

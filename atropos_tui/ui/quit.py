@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import ClassVar, Literal, TypeAlias
+from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
@@ -12,20 +11,7 @@ from textual.screen import ModalScreen
 
 from atropos_tui.ui.dialog import Choice, Dialog
 from atropos_tui.ui.keys import Scope, bindings
-
-Answer: TypeAlias = Literal["stop", "detach"]
-
-
-@dataclass(frozen=True, slots=True)
-class QuitChoice:
-    """One way to leave; `consequence` says what then becomes of the run."""
-
-    answer: Answer
-    consequence: str
-
-
-DETACH = QuitChoice("detach", "the run goes on without this screen")
-STOP = QuitChoice("stop", "the run ends; groups in flight return to the backlog")
+from atropos_tui.ui.leaving import Answer, QuitChoice
 
 
 class QuitScreen(ModalScreen[Answer | None]):

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, ClassVar
 from textual import work
 from textual.app import ComposeResult
 from textual.binding import BindingType
+from textual.reactive import Reactive
 from textual.screen import Screen
+from textual.widget import Widget
 
 from atropos_tui.errors import AtroposError
 from atropos_tui.monitor.recorded.timeline import Stride
@@ -18,6 +20,7 @@ from atropos_tui.ui.keys import Hint, Scope, bindings
 from atropos_tui.ui.live_canvas import LiveCanvas
 from atropos_tui.ui.moment import Moment
 from atropos_tui.ui.run_source import RecordedSource
+from atropos_tui.ui.style_caches import let_go_of_lines
 from atropos_tui.ui.time_slider import TimeSlider
 
 if TYPE_CHECKING:
@@ -33,6 +36,9 @@ class RunScreen(Screen[None]):
     FOOTER: ClassVar[Sequence[Hint]] = ()
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-normal"), (160, "-wide")]  # noqa: RUF012 (as Textual declares it)
     VERTICAL_BREAKPOINTS = [(0, "-low"), (32, "-tall")]  # noqa: RUF012 (as Textual declares it)
+
+    # What gains or loses the focus is painted anew by itself; Textual would paint the whole screen.
+    focused: Reactive[Widget | None] = Reactive(None, repaint=False)
 
     def __init__(self) -> None:
         super().__init__()
@@ -59,6 +65,9 @@ class RunScreen(Screen[None]):
 
     def compose_middle(self) -> ComposeResult:
         raise NotImplementedError
+
+    def on_unmount(self) -> None:
+        let_go_of_lines(self)
 
     def show(self, moment: Moment) -> None:
         """Hand this moment to all that shows the run."""

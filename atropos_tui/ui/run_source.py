@@ -89,11 +89,11 @@ class RecordedSource(Protocol):
 
 
 @runtime_checkable
-class RestartableSource(Protocol):
+class RestartableSource(RunSource, Protocol):
     """A source whose worker can be started again when it is gone."""
 
-    async def restart(self) -> None:
-        """Returns when the new worker is ready. Raises AtroposError when it does not come."""
+    async def restart(self) -> RunSource:
+        """What is to be watched from then on, once the new worker is ready. Raises AtroposError if it does not come."""
         ...
 
 

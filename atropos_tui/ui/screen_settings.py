@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from atropos_tui.errors import UsageError
 from atropos_tui.user_config import SCREEN_TABLE
 
 
-@dataclass(frozen=True, slots=True)
-class ScreenSettings:
+class ScreenSettings(NamedTuple):
     """`ascii_only` (in the file: `ascii`) None: as the environment and the locale say."""
 
     ascii_only: bool | None = None

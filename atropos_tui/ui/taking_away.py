@@ -12,7 +12,8 @@ from textual.worker import Worker
 from atropos_tui.errors import AtroposError, UsageError
 from atropos_tui.monitor.group_query import GroupQuery
 from atropos_tui.ui import formatting
-from atropos_tui.ui.exporting import ExportFormat, GroupsExport, clipboard_sequence, rollout_as_text, write_group
+from atropos_tui.ui.clipboard import clipboard_sequence, give_to_tmux
+from atropos_tui.ui.exporting import ExportFormat, GroupsExport, rollout_as_text, write_group
 from atropos_tui.ui.panes.group_list import GroupListPane
 from atropos_tui.ui.panes.rollout import RolloutPane
 from atropos_tui.ui.run_screen import RunScreen
@@ -31,13 +32,18 @@ class TakingAwayScreen(RunScreen):
         """The groups of the list, in its order."""
         raise NotImplementedError
 
-    def action_copy(self) -> None:
+    @work(group="clipboard")
+    async def action_copy(self) -> None:
         rollout = self.rollout
         if not rollout.rollouts:
             self.atropos.say("there is no rollout to copy", "warning")
             return
+        text = rollout_as_text(rollout.rollouts[rollout.rollout])
+        if await asyncio.to_thread(give_to_tmux, text):
+            self.atropos.say("copied into tmux, and sent to its terminal's clipboard; Y writes a file")
+            return
         try:
-            self.atropos.send_to_terminal(clipboard_sequence(rollout_as_text(rollout.rollouts[rollout.rollout])))
+            self.atropos.send_to_terminal(clipboard_sequence(text))
         except UsageError as error:
             self.atropos.say(str(error), "warning")
             return

@@ -11,6 +11,8 @@ from typing import IO, Any
 from textual._xterm_parser import XTermParser
 from textual.drivers.linux_driver import LinuxDriver
 
+from atropos_tui.terminal_size import terminal_size
+
 _X10_REPORT = b"\x1b[M"
 _X10_LENGTH = 6
 _MOST_WAITING_WRITES = 3
@@ -22,19 +24,25 @@ def inside_multiplexer() -> bool:
 
 
 class GuardedDriver(LinuxDriver):
-    """Textual's driver, except that undecodable input does not crash it and a terminal that is gone ends the app.
+    """Textual's driver, except that undecodable input does not crash it, a terminal that is gone ends the app, and the
+    terminal alone says how large it is.
 
-    Textual by itself reads from a terminal that hung up for ever, with a whole core, and blocks in writing to it.
+    Textual by itself reads from a terminal that hung up for ever, with a whole core, and blocks in writing to it; where
+    the environment has COLUMNS and LINES, it draws in that size whatever the window's is.
     """
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self._file: IO[str] = LosableFile(self._file)  # type: ignore[assignment]  # the part that the writer uses
+        self._size = self._size or self._get_terminal_size()  # of the first picture
 
     @property
     def backed_up(self) -> bool:
         """Whether the terminal takes less than it is sent. Writing on would in the end block the event loop."""
         return self._writer_thread is not None and self._writer_thread._queue.qsize() > _MOST_WAITING_WRITES
+
+    def _get_terminal_size(self) -> tuple[int, int]:
+        return terminal_size() or super()._get_terminal_size()
 
     def take_mouse(self, ours: bool) -> None:
         """Ask the terminal to report the mouse, or to stop and use it for selecting text."""

@@ -138,11 +138,10 @@ class Theme:
         )
 
 
-def shipped_themes() -> dict[str, Theme]:
-    """All themes of the project by name, the default first. Raises UsageError if one of the files is broken."""
-    themes = [load_theme(path) for path in sorted(shipped_directory("themes").glob("*.toml"))]
-    themes.sort(key=lambda theme: theme.name != DEFAULT_THEME)
-    return {theme.name: theme for theme in themes}
+def shipped_theme_files() -> dict[str, Path]:
+    """The files of the project's themes by the name of the theme, the default first."""
+    files = sorted(shipped_directory("themes").glob("*.toml"), key=lambda path: (path.stem != DEFAULT_THEME, path.stem))
+    return {path.stem: path for path in files}
 
 
 def load_theme(path: Path) -> Theme:

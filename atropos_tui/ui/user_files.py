@@ -13,6 +13,8 @@ from atropos_tui.user_config import CONFIG_FILE
 
 @dataclass(frozen=True, slots=True)
 class UserFiles:
+    """What they say; `directory` is where they were looked for, and are looked for again."""
+
     keymap: dict[str, str] = field(default_factory=dict)
     themes: tuple[Theme, ...] = ()
     bell: bool = False

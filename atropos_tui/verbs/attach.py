@@ -16,13 +16,13 @@ from atropos_tui.arguments import verb_parser
 from atropos_tui.errors import UsageError
 from atropos_tui.monitor.client import RunClient
 from atropos_tui.monitor.live_run import LiveRun
-from atropos_tui.monitor.run_file.place import RUN_FILE
+from atropos_tui.monitor.unix_socket import UNIX_SCHEME
 from atropos_tui.verbs.finding import RUN_HELP, alive_run
 from atropos_tui.verbs.interruption import run_interruptible
 from atropos_tui.verbs.opening import first_while_loading
 from atropos_tui.verbs.printing import Printed, add_printing_flags, print_run
+from atropos_tui.verbs.restartable import live_run
 from atropos_tui.verbs.screen_flags import ScreenOptions, add_screen_flags, screen_options
-from atropos_tui.verbs.starting import WorkerStarter
 
 _EPILOG = """\
 a run on another machine:
@@ -57,7 +57,7 @@ async def _attach(named: str | None, token_file: Path | None, read_only: bool, o
     source, title = await _source(named, token_file)
     try:
         first = await first_while_loading(source)
-        from atropos_tui.ui.quit import DETACH, STOP
+        from atropos_tui.ui.leaving import DETACH, STOP
         from atropos_tui.verbs.screen import show_source
 
         choices = (DETACH,) if read_only else (DETACH, STOP)
@@ -78,32 +78,27 @@ async def _attach(named: str | None, token_file: Path | None, read_only: bool, o
 
 async def _source(named: str | None, token_file: Path | None) -> tuple[RunClient | LiveRun, str]:
     """The run, and what to call it. Raises UsageError, UnreachableError or RefusedError when it cannot be watched."""
-    if named is not None and (named.startswith(("http://", "https://")) or _is_socket(named)):
-        client = RunClient(named, _token(token_file) if token_file else "", via="screen")
+    address = (named or "").removeprefix(UNIX_SCHEME)
+    if address.startswith(("http://", "https://")) or _is_socket(address):
+        client = RunClient(address, _token(token_file) if token_file else "", via="screen")
         try:
             run_id = str((await client.health())["run_id"])
         except BaseException:
             await client.close()
             raise
         return client, run_id
+    if named is not None and address != named:
+        raise UsageError(f"there is no socket {address} here", "ask on its machine, or forward it with ssh -L")
     if token_file is not None:
         raise UsageError("--token-file is for a run on another machine", "give its URL, http://HOST:PORT")
     run = alive_run(named)
-    return _live(run.run_dir), run.worker.environment
+    return live_run(run.run_dir), run.worker.environment
 
 
 def _token(file: Path) -> str:
     from atropos_tui.monitor.token_file import read_token  # brings cryptography, which runs on this machine need not
 
     return read_token(file)
-
-
-def _live(run_dir: Path) -> LiveRun:
-    from atropos_tui.verbs.decoding import TokenizerOfRun
-
-    starter = WorkerStarter(run_dir)
-    tokenizer = TokenizerOfRun(run_dir / RUN_FILE)
-    return LiveRun(run_dir, tokenizer, starter.exit_status, start_again=starter.restart)
 
 
 def _is_socket(named: str) -> bool:

@@ -7,14 +7,21 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import orjson
 
+from atropos_tui.errors import AtroposError
 from atropos_tui.ledger import Outcome
 from atropos_tui.ledger.outcomes import RunState
 from atropos_tui.monitor.client import RunClient
+from atropos_tui.monitor.death_notice import DeathNotice
+from atropos_tui.monitor.live_run import LiveRun
+from atropos_tui.monitor.run_file.place import RUN_FILE, RunFileError
 from atropos_tui.monitor.snapshot import RunSnapshot
+from atropos_tui.verbs.deaths import tell_of_death
+from atropos_tui.verbs.decoding import TokenizerOfRun
 from atropos_tui.verbs.interruption import run_interruptible
 from atropos_tui.verbs.plain import summary_line
 from atropos_tui.verbs.pocket_loop import PocketLoop, PocketTask, pocket_loop
@@ -43,30 +50,62 @@ def run_demo(
 
 async def _on_screen(tasks: Sequence[PocketTask], seed: int, screen: ScreenOptions | None) -> int:
     from atropos_tui.monitor.fleet import Fleet
-    from atropos_tui.ui.quit import QuitChoice
-    from atropos_tui.verbs.screen import show_run, show_source
+    from atropos_tui.ui.leaving import QuitChoice
+    from atropos_tui.verbs.screen import show_source
 
-    end = QuitChoice("stop", "ends the policy, the trajectory API, the trainer and all environments")
+    end = QuitChoice("stop", "ends the policy, trajectory API, trainer and environments")
     async with pocket_loop(seed, tasks) as loop:
         if len(tasks) == 1:
-            await show_run(loop.socket, title="demo", on_quit=(end,), options=screen)
+            await show_source(_live(loop, tasks[0]), title="demo", on_quit=(end,), options=screen)
         else:
-            await show_source(None, title="demo", on_quit=(end,), options=screen, fleet=Fleet(loop.directory))
+            await show_source(
+                None, title="demo", on_quit=(end,), options=screen, fleet=Fleet(loop.directory, notice=DeathNotice)
+            )
     return 0
+
+
+def _live(loop: PocketLoop, task: PocketTask) -> LiveRun:
+    run_dir = loop.run_dir_of(task.name)
+    return LiveRun(
+        run_dir, TokenizerOfRun(run_dir / RUN_FILE), lambda: loop.worker_of(task.name).poll(),
+        start_again=lambda: loop.restart(task), death_notice=DeathNotice(run_dir),
+    )  # fmt: skip
 
 
 async def _headless(tasks: Sequence[PocketTask], seconds: float, as_json: bool, seed: int) -> int:
     async with pocket_loop(seed, tasks) as loop, AsyncExitStack() as stack:
         sockets = {task.name: loop.socket_of(task.name) for task in tasks}
         clients = {name: await stack.enter_async_context(RunClient(socket)) for name, socket in sockets.items()}
-        await _watch(loop, clients, seconds, tell=not as_json)
-        snapshots = await _settle(loop, clients)
+        try:
+            await _watch(loop, clients, seconds, tell=not as_json)
+            snapshots = await _settle(loop, clients)
+        except AtroposError:
+            await _tell_of_deaths(loop, tasks)
+            raise
         result = _result(snapshots, loop.trainer_status(), seconds)
     if as_json:
         sys.stdout.write(orjson.dumps(result, option=orjson.OPT_INDENT_2).decode() + "\n")
     else:
         _tell(snapshots)
     return 0 if result["ledger_balanced"] else 1
+
+
+async def _tell_of_deaths(loop: PocketLoop, tasks: Sequence[PocketTask]) -> None:
+    """Of workers that were killed, before the others are ended."""
+    for task in tasks:
+        run_dir = loop.run_dir_of(task.name)
+        if loop.worker_of(task.name).poll() is not None:
+            await tell_of_death(run_dir, loop.worker_of(task.name), await asyncio.to_thread(_last_recorded, run_dir))
+
+
+def _last_recorded(run_dir: Path) -> RunSnapshot:
+    """What the record of a task tells last; nothing where there is none yet. Blocks."""
+    from atropos_tui.monitor.recorded.recorded_run import RecordedRun
+
+    try:
+        return RecordedRun(run_dir / RUN_FILE, lambda ids: []).newest()
+    except RunFileError:
+        return RunSnapshot()
 
 
 async def _watch(loop: PocketLoop, clients: Clients, seconds: float, tell: bool) -> None:

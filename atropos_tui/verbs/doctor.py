@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
+import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 
@@ -12,7 +14,8 @@ from atropos_tui.arguments import verb_parser
 from atropos_tui.doctor.asking import ask_terminal
 from atropos_tui.doctor.finding import Finding, Verdict
 from atropos_tui.doctor.machine import examine_machine
-from atropos_tui.doctor.terminal import examine_terminal, terminal_size, tmux_option
+from atropos_tui.doctor.terminal import examine_terminal, tmux_value
+from atropos_tui.terminal_size import terminal_size
 
 _MARKS = {Verdict.GOOD: "ok", Verdict.LIMITED: "!", Verdict.BAD: "BAD"}
 
@@ -37,10 +40,10 @@ def _examine() -> Iterable[Finding]:
     is_terminal = sys.stdin.isatty() and sys.stdout.isatty()
     yield from examine_terminal(
         os.environ,
-        size=terminal_size(),
+        size=terminal_size() or (0, 0),
         is_terminal=is_terminal,
         encoding=sys.stdout.encoding,
-        option=tmux_option,
+        tmux=tmux_value,
     )
     if is_terminal:
         yield from ask_terminal()
@@ -48,10 +51,15 @@ def _examine() -> Iterable[Finding]:
 
 
 def _as_text(findings: Sequence[Finding]) -> str:
-    width = max(len(finding.what) for finding in findings)
+    """A line for each, wrapped below itself where the terminal is narrow."""
+    names = max(len(finding.what) for finding in findings)
     lines = []
     for finding in findings:
-        lines.append(f"{_MARKS[finding.verdict]:>3}  {finding.what:<{width}}  {finding.found}")
+        lines.append(f"{_MARKS[finding.verdict]:>3}  {finding.what:<{names}}  {finding.found}")
         if finding.remedy:
-            lines.append(f"{'':>3}  {'':<{width}}    to do: {finding.remedy}")
-    return "".join(f"{line}\n" for line in lines)
+            lines.append(f"{'':>3}  {'':<{names}}    to do: {finding.remedy}")
+    wrapper = textwrap.TextWrapper(
+        shutil.get_terminal_size((120, 24)).columns, subsequent_indent=" " * (names + 9), break_long_words=False,
+        break_on_hyphens=False,
+    )  # fmt: skip
+    return "".join(f"{wrapper.fill(line)}\n" for line in lines)

@@ -5,7 +5,8 @@ Exit status: 0 left, 2 wrong use.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from atropos_tui.arguments import verb_parser
@@ -24,11 +25,14 @@ def main(argv: Sequence[str]) -> int:
     parser = verb_parser("fleet", "Watch all runs: those found on this machine, and those given by URL.", _EPILOG)
     parser.add_argument("urls", nargs="*", metavar="URL", help="runs on other machines")
     parser.add_argument("--token-file", type=Path, action="append", default=[], metavar="F", help="their token")
+    parser.add_argument("--api", default="", metavar="URL", help="and the runs that feed this trajectory API")
     parser.add_argument("--read-only", action="store_true", help="only look: the keys that change runs are off")
     add_screen_flags(parser)
     args = parser.parse_args(argv)
+    if args.api and not args.api.startswith(("http://", "https://")):
+        raise UsageError(f"--api {args.api} is no URL", "give that of a trajectory API, such as http://localhost:8000")
     tokens = tokens_by_url(args.urls, args.token_file)
-    return run_interruptible(_show(tokens, args.read_only, screen_options(args)))
+    return run_interruptible(_show(tokens, args.api, args.read_only, screen_options(args)))
 
 
 def tokens_by_url(urls: Sequence[str], token_files: Sequence[Path]) -> dict[str, str]:
@@ -45,13 +49,28 @@ def tokens_by_url(urls: Sequence[str], token_files: Sequence[Path]) -> dict[str,
     return dict(zip(urls, tokens * len(urls) if len(tokens) == 1 else tokens, strict=True))
 
 
-async def _show(tokens: dict[str, str], read_only: bool, options: ScreenOptions) -> int:
+async def further_runs(api_url: str, known: Iterable[str]) -> list[str]:
+    """The runs that feed a trajectory API and are neither given nor found anyhow.
+
+    Nobody's token is sent to them: environments tell the trajectory API what address they like.
+    """
+    from atropos_tui.monitor.discovery import list_runs, run_root
+    from atropos_tui.monitor.registered_runs import registered_runs
+
+    found = {run.worker.socket for run in await asyncio.to_thread(list_runs, run_root())} | set(known)
+    return [address for address in await registered_runs(api_url) if address not in found]
+
+
+async def _show(tokens: dict[str, str], api_url: str, read_only: bool, options: ScreenOptions) -> int:
+    from atropos_tui.monitor.death_notice import DeathNotice
     from atropos_tui.monitor.discovery import run_root
     from atropos_tui.monitor.fleet import Fleet
-    from atropos_tui.ui.quit import QuitChoice
+    from atropos_tui.ui.leaving import QuitChoice
     from atropos_tui.verbs.screen import show_source
 
+    if api_url:
+        tokens |= dict.fromkeys(await further_runs(api_url, tokens), "")
     leave = QuitChoice("detach", "the runs go on without this screen")
-    fleet = Fleet(run_root(), tokens)
+    fleet = Fleet(run_root(), tokens, notice=DeathNotice)
     await show_source(None, title="", on_quit=(leave,), read_only=read_only, options=options, fleet=fleet)
     return 0

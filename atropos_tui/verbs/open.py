@@ -36,7 +36,7 @@ def main(argv: Sequence[str]) -> int:
 
 async def _show(path: Path, tokenizer: str, options: ScreenOptions) -> int:
     with garbage_collection.at_rest():
-        from atropos_tui.ui.quit import QuitChoice
+        from atropos_tui.ui.leaving import QuitChoice
         from atropos_tui.verbs.screen import show_source
 
     leave = QuitChoice("detach", "closes the file")

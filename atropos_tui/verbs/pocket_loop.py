@@ -85,7 +85,7 @@ class PocketLoop:
         several = len(self._tasks) > 1
         instruction = ["--env.instruction", "{text}" + task.cue] if several and task.cue else []
         self._launch(
-            task.name, "atropos_tui.worker", "--run-dir", str(self.directory / task.name),
+            task.name, "atropos_tui.worker", "--run-dir", str(self.run_dir_of(task.name)),
             "--run-id", f"demo-{task.name}" if several else "demo", "--record-limit", RECORD_LIMIT, "--",
             str(task.file), "--env.rollout_server_url", api, "--openai.base_url", f"{policy}/v1", *instruction,
         )  # fmt: skip
@@ -103,6 +103,18 @@ class PocketLoop:
 
     def socket_of(self, task: str) -> str:
         return str(self._children[task].ready["socket"])
+
+    def run_dir_of(self, task: str) -> Path:
+        return self.directory / task
+
+    def worker_of(self, task: str) -> ChildProcess:
+        """The newest worker of a task."""
+        return self._children[task]
+
+    def restart(self, task: PocketTask) -> None:
+        """Another worker goes on with a task whose worker is gone. Blocks; raises StartError when it does not come."""
+        self._launch_worker(task, str(self._children["api"].ready["url"]), str(self._children["policy"].ready["url"]))
+        self._children[task.name].wait_ready(READY_SECONDS)
 
     def trainer_status(self) -> dict[str, Any]:
         """What the trainer says of itself; zeros before it has said anything."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from atropos_tui.errors import UsageError
 from atropos_tui.user_config import config_directory
@@ -13,8 +13,7 @@ RATES = (0.1, 30.0)
 ASCII_SETTING = "ATROPOS_TUI_ASCII"
 
 
-@dataclass(frozen=True, slots=True)
-class ScreenOptions:
+class ScreenOptions(NamedTuple):
     """`rate` is paints a second at most, None the usual; `mouse` None: on, except inside tmux and screen.
 
     `ascii_only` None: as the setting or the locale says.
@@ -47,10 +46,10 @@ def screen_options(args: argparse.Namespace) -> ScreenOptions:
 
 
 def _check_theme(name: str) -> None:
-    from atropos_tui.ui.themes import shipped_themes  # the screen loads it anyway
+    from atropos_tui.ui.themes import shipped_theme_files  # the screen loads it anyway
     from atropos_tui.ui.user_files import read_user_files
 
-    names = [*shipped_themes(), *(theme.name for theme in read_user_files(config_directory()).themes)]
+    names = [*shipped_theme_files(), *(theme.name for theme in read_user_files(config_directory()).themes)]
     if name not in names:
         raise UsageError(f"there is no theme {name!r}", f"the themes are {', '.join(names)}")
 

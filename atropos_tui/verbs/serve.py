@@ -15,18 +15,19 @@ from typing import TYPE_CHECKING
 
 from atropos_tui.errors import AtroposError
 from atropos_tui.ledger.outcomes import ENDED_STATES, RunState
-from atropos_tui.monitor.client import RunClient
+from atropos_tui.monitor.client import RunClient, UnreachableError
 from atropos_tui.monitor.discovery import new_run_dir, note_run_dir
-from atropos_tui.monitor.live_run import LiveRun, how_it_ended
-from atropos_tui.monitor.run_file.place import RUN_FILE
+from atropos_tui.monitor.live_run import how_it_ended
+from atropos_tui.monitor.snapshot import RunSnapshot
 from atropos_tui.monitor.supervisor import ChildProcess
+from atropos_tui.verbs.deaths import tell_of_death
 from atropos_tui.verbs.interruption import run_interruptible
 from atropos_tui.verbs.plain import summary_line
 from atropos_tui.verbs.screen_flags import ScreenOptions
 from atropos_tui.verbs.starting import READY_SECONDS, Start, WorkerStarter
 
 if TYPE_CHECKING:
-    from atropos_tui.ui.quit import Answer
+    from atropos_tui.ui.leaving import Answer
 
 STOP_SECONDS = 60.0
 TELL_SECONDS = 5.0
@@ -57,7 +58,7 @@ def serve_environment(
     if detach:
         return run_interruptible(_start(worker, directory))
     if headless:
-        return run_interruptible(_serve_headless(worker))
+        return run_interruptible(_serve_headless(worker, directory))
     return run_interruptible(_serve(worker, starter, directory, environment, screen))
 
 
@@ -82,10 +83,10 @@ async def _start(worker: ChildProcess, directory: Path) -> int:
     return 0
 
 
-async def _serve_headless(worker: ChildProcess) -> int:
+async def _serve_headless(worker: ChildProcess, directory: Path) -> int:
     try:
         ready = await asyncio.to_thread(worker.wait_ready, READY_SECONDS)
-        return await _tell(worker, str(ready["socket"]))
+        return await _tell(worker, directory, str(ready["socket"]))
     finally:
         await asyncio.shield(asyncio.to_thread(worker.terminate, STOP_SECONDS))
 
@@ -112,21 +113,26 @@ async def _serve(
 async def _show(
     starter: WorkerStarter, directory: Path, environment: str, options: ScreenOptions | None
 ) -> Answer | None:
-    from atropos_tui.ui.quit import DETACH, STOP
-    from atropos_tui.verbs.decoding import TokenizerOfRun
+    from atropos_tui.ui.leaving import DETACH, STOP
+    from atropos_tui.verbs.restartable import live_run_of
     from atropos_tui.verbs.screen import show_source
 
-    tokenizer = TokenizerOfRun(directory / RUN_FILE)
-    run = LiveRun(directory, tokenizer, starter.exit_status, start_again=starter.restart)
+    run = live_run_of(starter, directory)
     return await show_source(run, title=environment, on_quit=(DETACH, STOP), options=options)
 
 
-async def _tell(worker: ChildProcess, socket: str) -> int:
+async def _tell(worker: ChildProcess, directory: Path, socket: str) -> int:
     """Plain lines until the run ends; its end decides the exit status."""
     tells_at = 0.0
+    snapshot = RunSnapshot()
     async with RunClient(socket) as client:
         while worker.poll() is None:
-            snapshot = await client.snapshot()
+            try:
+                snapshot = await client.snapshot()
+            except UnreachableError:
+                if why := await tell_of_death(directory, worker, snapshot):
+                    raise AtroposError(why, f"see {worker.log_path}") from None
+                raise
             ended = snapshot.run.state in ENDED_STATES
             if ended or time.monotonic() >= tells_at:
                 tells_at = time.monotonic() + TELL_SECONDS
@@ -135,7 +141,8 @@ async def _tell(worker: ChildProcess, socket: str) -> int:
             if ended:
                 return _exit_status(snapshot.run.state, snapshot.run.why_ended)
             await asyncio.sleep(0.5)
-    raise AtroposError(f"the worker ended with status {worker.poll()}", f"see {worker.log_path}")
+    why = await tell_of_death(directory, worker, snapshot)
+    raise AtroposError(why or f"the worker ended with status {worker.poll()}", f"see {worker.log_path}")
 
 
 def _exit_status(state: RunState, why: str) -> int:

@@ -28,7 +28,7 @@ def found(
     tmux: Mapping[str, str] | None = None,
 ) -> dict[str, Finding]:
     findings = examine_terminal(
-        environment, size=size, is_terminal=is_terminal, encoding=encoding, option=lambda name: (tmux or {})[name]
+        environment, size=size, is_terminal=is_terminal, encoding=encoding, tmux=lambda name: (tmux or {})[name]
     )
     return {finding.what: finding for finding in findings}
 
@@ -50,12 +50,21 @@ def test_each_shortcoming_comes_with_what_to_do() -> None:
 
 
 @pytest.mark.parametrize(
-    ("clipboard", "passthrough", "verdict"),
-    [("on", "off", Verdict.GOOD), ("external", "on", Verdict.GOOD), ("external", "off", Verdict.LIMITED)],
+    ("version", "clipboard", "passthrough", "verdict"),
+    [
+        ("3.3a", "off", "off", Verdict.GOOD),
+        ("next-3.6", "off", "off", Verdict.GOOD),
+        ("3.1c", "on", "off", Verdict.GOOD),
+        ("2.7", "external", "on", Verdict.GOOD),
+        ("2.7", "external", "", Verdict.LIMITED),
+        ("", "", "", Verdict.LIMITED),
+    ],
 )
-def test_tmux_is_asked_whether_it_passes_the_clipboard_on(clipboard: str, passthrough: str, verdict: Verdict) -> None:
-    options = {"set-clipboard": clipboard, "allow-passthrough": passthrough}
-    findings = found({**XTERM, "TMUX": "/nowhere/socket,1,0"}, tmux=options)
+def test_tmux_is_asked_whether_it_passes_the_clipboard_on(
+    version: str, clipboard: str, passthrough: str, verdict: Verdict
+) -> None:
+    values = {"version": version, "set-clipboard": clipboard, "allow-passthrough": passthrough}
+    findings = found({**XTERM, "TMUX": "/nowhere/socket,1,0"}, tmux=values)
     assert findings["clipboard"].verdict is verdict
     assert "off inside tmux" in findings["mouse"].found
 

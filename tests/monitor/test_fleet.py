@@ -17,12 +17,14 @@ from atropos_tui.ledger import EventStream
 from atropos_tui.ledger.events import RunStarted, StateChanged, TrainerStatus
 from atropos_tui.ledger.outcomes import RunState
 from atropos_tui.monitor import fleet as fleet_module
+from atropos_tui.monitor.death_notice import DeathNotice
 from atropos_tui.monitor.discovery import WorkerFile, write_worker_file
 from atropos_tui.monitor.fleet import Fleet, FleetRun, Presence
 from atropos_tui.monitor.group_store import MemoryGroupStore
 from atropos_tui.monitor.monitor_thread import MonitorThread
 from atropos_tui.monitor.remote_access import open_to_others
 from atropos_tui.monitor.run_view import RunView
+from atropos_tui.monitor.snapshot import RunSection
 from tests.monitor.test_control_api import RecordedCommands
 
 LIMIT = 20.0
@@ -205,6 +207,41 @@ async def test_a_worker_that_is_gone_without_a_word_is_a_crash_and_shows_the_end
     assert runs["dead"].summary.state is RunState.CRASHED
     assert runs["dead"].why == "gone without a word; its log ends with: CUDA error: out of memory"
     assert not runs["dead"].answers
+
+
+class NotedDeaths:
+    """Stands for what tells the operator; keeps of each death the run's directory and the words."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[str, str]] = []
+
+    def __call__(self, run_dir: Path) -> DeathNotice:
+        told = self.told
+
+        class Noted(DeathNotice):
+            async def tell(self, run: RunSection, worker: WorkerFile) -> None:
+                assert worker.run_id == run.run_id
+                told.append((run_dir.name, run.why_ended))
+
+        return Noted(run_dir)
+
+
+async def test_a_worker_that_dies_while_it_is_watched_is_told_of_and_no_other(
+    tmp_path: Path, make_run: Callable[..., RunningRun]
+) -> None:
+    dead = tmp_path / "runs" / "dead"
+    dead.mkdir(parents=True)
+    write_worker_file(dead, worker_file("dead", "/nowhere/control.sock"))
+    dies, ends = make_run("dies"), make_run("ends")
+    noted = NotedDeaths()
+    fleet = Fleet(tmp_path / "runs", notice=noted)
+    async with watched(fleet) as until:
+        await until(lambda runs: len(runs) == 3 and runs["dies"].answers and runs["ends"].answers)
+        await asyncio.to_thread(ends.end)
+        await asyncio.to_thread(dies.monitor.close)
+        await until(lambda runs: all(run.presence is Presence.ENDED for run in runs.values()))
+        await fleet.close()
+    assert noted.told == [("dies", "the worker is gone without a word")]
 
 
 async def test_a_run_of_another_host_in_a_shared_directory_is_not_asked(tmp_path: Path) -> None:

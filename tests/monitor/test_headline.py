@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from atropos_tui.ledger.events import (
     CallFinished,
     CallStarted,
     GroupRefused,
+    GroupRequeued,
     GroupStageChanged,
+    OutboxUnwritable,
     RunEnded,
     SendFailed,
     ServerHealth,
     StateChanged,
     ThrottleChanged,
 )
-from atropos_tui.ledger.outcomes import RunState, Stage, ThrottleReason
+from atropos_tui.ledger.outcomes import RequeueReason, RunState, Stage, ThrottleReason
 from tests.monitor.run_scenario import Scenario
 
 
@@ -171,6 +175,61 @@ def test_refusals_are_an_alert_of_their_own(run: Scenario) -> None:
         run.publish(GroupRefused, group_id=group_id, status=422, body="group too large")
     assert names(run) == ["refusals"]
     assert "HTTP 422: group too large" in run.snapshot().run.alerts[0].text
+
+
+def unwritable(run: Scenario, group_id: int) -> None:
+    run.publish(
+        OutboxUnwritable, group_id=group_id, path="/scratch/r/outbox.db", error="the disk is full",
+        remedy="free space on /scratch", retry_in=10.0,
+    )  # fmt: skip
+
+
+def test_a_full_disk_is_told_first_with_its_beginning_its_remedy_and_what_waits(run: Scenario) -> None:
+    run.publish(StateChanged, state=RunState.FINISHING, waiting_for="groups in flight")
+    run.enqueue(run.scored_group(0.0, 1.0))
+    run.publish(SendFailed, error="connection refused", attempts=1, retry_in=1.0)
+    since = time.strftime("%H:%M:%S", time.localtime(run.clock.wall()))
+    unwritable(run, run.scored_group(0.0, 1.0))
+    unwritable(run.after(40), run.scored_group(0.0, 1.0))
+    sends = run.snapshot().sends
+    assert run.snapshot().run.headline == (
+        f"the disk is full since {since}: free space on /scratch; "
+        "2 groups wait for room in the outbox /scratch/r/outbox.db"
+    )
+    assert (sends.unwritten, run.snapshot().taken_at - sends.unwritable_since_at) == (2, 40.0)
+    disk = next(alert for alert in run.snapshot().run.alerts if alert.name == "disk")
+    assert disk.severe
+    assert "free space on /scratch" in disk.text
+
+
+def test_a_full_disk_is_over_when_every_group_that_met_it_is_written_or_ended(run: Scenario) -> None:
+    written, given_back, later = (run.scored_group(0.0, 1.0) for _ in range(3))
+    unwritable(run, written)
+    unwritable(run, given_back)
+    run.enqueue(later)
+    run.enqueue(written)
+    assert "1 group waits for room" in run.snapshot().run.headline
+    run.publish(GroupRequeued, group_id=given_back, reason=RequeueReason.SHUTDOWN)
+    snapshot = run.snapshot()
+    assert (snapshot.run.headline, snapshot.sends.unwritable, snapshot.sends.unwritable_since_at) == ("", "", 0.0)
+    assert "disk" not in names(run)
+
+
+def test_what_a_dead_worker_could_not_write_is_no_fault_of_the_next(run: Scenario) -> None:
+    unwritable(run, run.scored_group(0.0, 1.0))
+    run.run_started()
+    assert (run.snapshot().sends.unwritten, run.snapshot().run.headline) == (0, "")
+
+
+def test_the_reason_that_the_trajectory_api_gives_is_in_the_headline(run: Scenario) -> None:
+    run.enqueue(run.scored_group(0.0, 1.0))
+    body = '{"detail": "the journal /j.sqlite cannot be written: database or disk is full"}'
+    run.publish(SendFailed, error="HTTP 503", body=body, attempts=1, retry_in=1.0)
+    assert "HTTP 503 (the journal /j.sqlite cannot be written: database or disk is full); 1 group" in (
+        run.snapshot().run.headline
+    )
+    run.publish(SendFailed, error="HTTP 502", body="<html>Bad gateway</html>", attempts=2, retry_in=1.0)
+    assert "HTTP 502; 1 group" in run.snapshot().run.headline
 
 
 def test_an_outbox_that_grows_old_is_an_alert_with_its_cause(run: Scenario) -> None:

@@ -27,6 +27,7 @@ from atropos_tui.ledger.events import (
     GroupStageChanged,
     GroupStarted,
     LogLine,
+    OutboxUnwritable,
     RunEnded,
     SendFailed,
     ServerHealth,
@@ -89,6 +90,7 @@ steps = st.one_of(
     step(GroupFailed, group_id=groups, reason=st.sampled_from(FailReason), error=texts, traceback=texts),
     step(GroupRefused, group_id=groups, status=st.integers(400, 499), body=texts),
     step(GroupRequeued, group_id=groups, reason=st.sampled_from(RequeueReason)),
+    step(OutboxUnwritable, group_id=groups, path=texts, error=texts, remedy=texts, retry_in=seconds),
     step(SendFailed, error=texts, body=texts, attempts=st.integers(1, 9), retry_in=seconds),
     step(
         CallStarted,

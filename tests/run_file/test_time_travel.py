@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from atropos_tui.errors import UsageError
+from atropos_tui.ledger import Rollout
 from atropos_tui.ledger.events import ServerHealth, TrainerStatus
 from atropos_tui.ledger.outcomes import Outcome, RunState
 from atropos_tui.monitor.recorded import moments
@@ -187,6 +188,60 @@ def test_folding_goes_on_from_where_models_were_laid_by(tmp_path: Path, monkeypa
     reader.close()
 
 
+def test_what_contents_told_is_that_of_the_snapshot_that_was_kept_before_and_says_how_old_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "run.db"
+    with recording(path) as (run, clock):
+        for group in range(1, 41):
+            run.delivered(tokens=400, text="in circles")
+            run.write()
+            clock.go_on(1.0)
+            if group in (10, 30):
+                run.recorder.note_snapshot(run.view.snapshot())
+                run.write()
+    reader = RunFileReader(path)
+    seen = Moments(reader)
+    early = seen.folded(BEGIN + 5.5, most=1_000)
+    assert early is not None
+    assert (early.scores.groups, early.scores.parts, early.scores.kept_at) == (6, (), -1.0)
+    for at, groups, kept_groups in ((25.0, 25, 10), (38.0, 38, 30)):
+        moment = seen.folded(BEGIN + at, most=1_000)
+        assert moment is not None
+        (part,) = moment.scores.parts
+        assert moment.scores.groups == pytest.approx(groups, abs=1)
+        assert (part.name, part.groups, part.mean) == ("format", kept_groups, 0.5)
+        assert moment.scores.looks.rollouts == 2 * kept_groups
+        assert moment.scores.kept_at == pytest.approx(BEGIN + kept_groups, abs=0.5)
+    end = seen.newest()
+    assert (end.scores.parts[0].groups, end.scores.kept_at) == (40, 0.0)
+    again = seen.folded(None, most=1_000)
+    assert again is not None
+    assert (again.scores.parts, again.scores.looks) == (end.scores.parts, end.scores.looks)
+    reader.close()
+
+
+def test_alerts_about_contents_hold_in_a_recorded_moment_since_when_they_did(tmp_path: Path) -> None:
+    path = tmp_path / "run.db"
+    loop = [7, 8, 9, 10] * 50
+    circling = tuple(Rollout(score=float(n), tokens=loop, masks=loop, logprobs=[-0.5] * 200) for n in range(2))
+    with recording(path) as (run, clock):
+        for _ in range(40):
+            run.end(run.started(), circling)
+            run.write()
+            clock.go_on(1.0)
+            run.view.snapshot()
+        run.recorder.note_snapshot(run.view.snapshot())
+        run.write()
+        live = {alert.name: alert.since_at for alert in run.view.snapshot().run.alerts}
+        clock.go_on(20.0)
+        run.delivered()
+        run.write()
+    reader = RunFileReader(path)
+    moment = Moments(reader).folded(BEGIN + 50.0, most=1_000)
+    assert moment is not None
+    assert {alert.name: alert.since_at for alert in moment.run.alerts}["repetition"] == live["repetition"]
+    reader.close()
+
+
 def test_each_life_of_a_run_has_its_own_moments(tmp_path: Path) -> None:
     path = tmp_path / "run.db"
     clock = HandClock()
@@ -244,6 +299,35 @@ async def test_lines_of_a_jsonl_are_moments_too(tmp_path: Path) -> None:
             await seen.run.move(Stride.MINUTE, 1)
         await seen.run.move(Stride.EVENT, 100)
         assert (await seen.exact()).run.state is RunState.FINISHED
+
+
+async def test_lines_of_a_jsonl_tell_parts_of_scores_and_their_tokens_at_any_line(tmp_path: Path) -> None:
+    path = tmp_path / "groups.jsonl"
+    loop = [7, 8, 9, 10] * 20
+
+    def line(number: int) -> str:
+        tokens = loop if number == 6 else list(range(80))
+        parts = {} if number == 1 else {"score_parts": [{"format": float(number)}, {"format": None}]}
+        return json.dumps({"tokens": [tokens] * 2, "masks": [tokens] * 2, "scores": [0.0, 1.0], **parts})
+
+    path.write_text("\n".join(map(line, range(1, 9))) + "\n")
+    async with watched(JsonlRun(path, no_pieces)) as seen:
+        for at, told, mean, circling in (
+            (8, 7, 5.0, 2),
+            (7, 6, 4.5, 2),
+            (5, 4, 3.5, 0),
+            (6, 5, 4.0, 2),
+            (1, 0, 0.0, 0),
+        ):
+            seen.run.seek(float(at))
+            snapshot = await seen.exact()
+            while delivered(snapshot) != at:
+                snapshot = await seen.exact()
+            parts = {part.name: (part.groups, part.mean) for part in snapshot.scores.parts}
+            assert parts == ({"format": (told, mean)} if told else {})
+            looks = snapshot.scores.looks
+            assert (looks.rollouts, looks.repetitive) == (2 * at, circling)
+            assert snapshot.scores.kept_at == 0.0
 
 
 @pytest.mark.parametrize(

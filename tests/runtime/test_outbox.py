@@ -210,7 +210,7 @@ class TestTrouble:
         add(outbox, 1)
         limit_file_size(outbox)
         large = EncodedGroup(os.urandom(4_000_000), True, 1, 1)
-        with pytest.raises(OutboxError, match="full; free disk space"):
+        with pytest.raises(OutboxError, match="cannot be written: the disk is full; free space on /"):
             add(outbox, 2, large)
         assert (ids(outbox), outbox.depth(), outbox.highest_group_id()) == ([1], 1, 1)
         lift_limit(outbox)

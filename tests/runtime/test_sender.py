@@ -10,7 +10,14 @@ from pathlib import Path
 import pytest
 
 from atropos_tui.ledger import Outcome
-from atropos_tui.ledger.events import GroupDelivered, GroupEnqueued, GroupSkipped, GroupStarted, SendFailed
+from atropos_tui.ledger.events import (
+    GroupDelivered,
+    GroupEnqueued,
+    GroupSkipped,
+    GroupStarted,
+    OutboxUnwritable,
+    SendFailed,
+)
 from atropos_tui.ledger.outcomes import DeliveredAs, SkipReason
 from tests.runtime.scripted_api import (
     Request,
@@ -290,8 +297,10 @@ class TestWriting:
                 (pages,) = b.outbox._database.execute("PRAGMA page_count").fetchone()
                 b.outbox._database.execute(f"PRAGMA max_page_count = {pages}")
                 waiting = asyncio.create_task(b.submit(2, length=200_000))
-                await until(lambda: len(b.seen.of(SendFailed)) >= 2, "two failed writes")
-                assert "database or disk is full; free disk space" in b.seen.of(SendFailed)[0].error
+                await until(lambda: len(b.seen.of(OutboxUnwritable)) >= 2, "two failed writes")
+                first, *_ = b.seen.of(OutboxUnwritable)
+                assert (first.group_id, first.path, first.error) == (2, str(tmp_path / "outbox.db"), "the disk is full")
+                assert first.remedy.startswith("free space on /")
                 assert not waiting.done()
                 assert b.outcomes() == {Outcome.DELIVERED: 1, Outcome.IN_FLIGHT: 1}
                 b.outbox._database.execute("PRAGMA max_page_count = 1000000")

@@ -12,7 +12,6 @@ from atropos_tui.runtime.throttle import (
     Limit,
     TrainerQueue,
     derived_batch_size,
-    groups_wait,
     off_policy_limit,
     queue_limit,
     worker_limit,
@@ -41,7 +40,7 @@ def test_the_numbers_are_told_in_words():
     assert limit == Limit(
         3,
         ThrottleReason.OFF_POLICY_LIMIT,
-        "40 groups wait for the trainer, 5 are on the way to it, 48 may (max_batches_offpolicy 3)",
+        "40/48 groups, 5 on the way, max_batches_offpolicy 3",
     )
 
 
@@ -81,7 +80,3 @@ def test_the_tighter_of_two_limits_counts_and_the_first_of_equals():
     assert tight.or_tighter(wide) is tight
     assert wide.or_tighter(None) is wide
     assert tight.or_tighter(Limit(3, ThrottleReason.EVAL, "")) is tight
-
-
-def test_one_group_waits_and_several_wait() -> None:
-    assert [groups_wait(count) for count in (0, 1, 2)] == ["0 groups wait", "1 group waits", "2 groups wait"]

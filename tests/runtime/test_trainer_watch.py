@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from atropos_tui.errors import ContractError, UsageError
+from atropos_tui.ledger import EventStream
 from atropos_tui.monitor.supervisor import start_process
 from tests.runtime.serving_parts import (
     FakeTrajectoryApi,
@@ -56,6 +57,18 @@ async def test_a_run_waits_for_the_trainer_and_registers_once(make_env: MakeEnv,
         api.trainer_ready = True
         await until(lambda: len(api.groups) >= 3)
     assert len(api.registrations) == 1
+
+
+@pytest.mark.parametrize("control_url", ["", "unix:/runs/reverse/control.sock"])
+async def test_where_it_can_be_watched_is_told_if_it_can_be(
+    make_env: MakeEnv, api: FakeTrajectoryApi, control_url: str
+):
+    env = make_env()
+    env.attach(EventStream(RecordedEvents()), control_url=control_url)
+    async with serving(env):
+        await until(lambda: api.registrations)
+    told = api.registrations[0]
+    assert ("control_url" in told, told.get("control_url", "")) == (bool(control_url), control_url)
 
 
 async def test_an_environment_without_a_name_registers_under_its_class(make_env: MakeEnv, api: FakeTrajectoryApi):

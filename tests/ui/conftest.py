@@ -12,7 +12,7 @@ from textual.pilot import Pilot
 
 from atropos_tui.monitor.snapshot import RunSnapshot
 from atropos_tui.ui.app import AtroposApp
-from atropos_tui.ui.quit import DETACH, STOP
+from atropos_tui.ui.leaving import DETACH, STOP
 from tests.ui.recorded import NOW, RecordedSource, running
 
 MakeApp = Callable[..., "ListenedApp"]

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from atropos_tui.monitor.snapshot import RunSnapshot
 from atropos_tui.ui.app import AtroposApp
-from atropos_tui.ui.quit import DETACH, STOP
+from atropos_tui.ui.leaving import DETACH, STOP
 from tests.ui import recorded
 
 BUSY_SNAPSHOTS = 40

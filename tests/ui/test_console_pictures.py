@@ -11,7 +11,7 @@ from textual.pilot import Pilot
 from atropos_tui.errors import AtroposError
 from atropos_tui.monitor.snapshot import Alert
 from atropos_tui.ui.moment import Contact
-from atropos_tui.ui.themes import shipped_themes
+from atropos_tui.ui.themes import shipped_theme_files
 from tests.ui import recorded
 from tests.ui.conftest import MakeApp, until
 from tests.ui.recorded import RecordedSource
@@ -83,7 +83,7 @@ def test_the_question_before_pausing_several_runs_names_them(snap_compare: SnapC
     assert snap_compare(app, terminal_size=SmallLayout, run_before=pressing("F", "A", "p"))
 
 
-@pytest.mark.parametrize("theme", shipped_themes())
+@pytest.mark.parametrize("theme", shipped_theme_files())
 def test_the_dashboard_in_every_theme_without_colours(
     snap_compare: SnapCompare, make_app: MakeApp, monkeypatch: pytest.MonkeyPatch, theme: str
 ) -> None:

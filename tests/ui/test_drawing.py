@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from atropos_tui.ui import formatting
 from atropos_tui.ui.ink import Ground, Ink, Line, Span, clip, join_that_fit, spread
+from atropos_tui.ui.phrases import item_preview
 from atropos_tui.ui.widgets.bars import bar, columns, gauge, split_bar
 from atropos_tui.ui.widgets.canvas import _changed_regions
 from atropos_tui.ui.widgets.frame import framed
@@ -119,6 +122,15 @@ def _by_cell(line: Line) -> list[str]:
     ]
 
 
+class TestItems:
+    def test_where_there_is_room_an_item_is_whole(self) -> None:
+        assert item_preview("{'text': 'abc', 'level': 5}", 30) == "{'text': 'abc', 'level': 5}"
+
+    def test_else_dicts_that_begin_alike_are_told_by_their_first_value(self) -> None:
+        assert item_preview("{'text': 'abc', 'level': 5}", 12) == "abc"
+        assert item_preview("a plain text", 5) == "a plain text"
+
+
 class TestTable:
     columns = (Column("id", 4, right=True), Column("what", 6, grows=True), Column("age", 4, right=True, rank=1))
 
@@ -137,6 +149,9 @@ class TestTable:
 
     def test_what_does_not_fit_is_counted(self) -> None:
         assert self.table(10).lines(24, 5)[-1].plain == "  … 7 more"
+
+    def test_rows_that_cannot_be_asked_for_yet_are_counted_too(self) -> None:
+        assert replace(self.table(10), beyond=2_000).lines(24, 5)[-1].plain == "  … 2,007 more"
 
     @pytest.mark.parametrize("cursor", range(10))
     def test_the_row_of_the_cursor_is_always_shown(self, cursor: int) -> None:

@@ -11,7 +11,8 @@ from atropos_tui.errors import UsageError
 from atropos_tui.monitor.fleet import FleetRun, Presence
 from atropos_tui.ui.dashboard import DashboardScreen
 from atropos_tui.ui.fleet import FleetPane, FleetScreen
-from atropos_tui.ui.quit import DETACH, QuitScreen
+from atropos_tui.ui.leaving import DETACH
+from atropos_tui.ui.quit import QuitScreen
 from atropos_tui.ui.widgets.canvas import Canvas
 from tests.ui import recorded
 from tests.ui.conftest import ListenedApp, MakeApp, until

@@ -47,3 +47,38 @@ def test_attaching_loads_nothing_of_records_filters_and_starting_workers() -> No
     program = f"import sys, {modules}; print([name for name in {unwanted} if name in sys.modules])"
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
     assert result.stdout.strip() == "[]"
+
+
+SCREENS_AFTER_THE_FIRST = """
+import asyncio, sys
+from atropos_tui.ui.app import AtroposApp
+from atropos_tui.ui.loading import SCREENS
+from atropos_tui.monitor.client import RunClient
+
+class Noting(AtroposApp):
+    early = None
+
+    def _display(self, screen, renderable):
+        if self.early is None and renderable is not None:
+            self.early = loaded()
+        super()._display(screen, renderable)
+
+def loaded():
+    return [name for name in SCREENS if f"atropos_tui.ui.{name}" in sys.modules]
+
+async def main():
+    app = Noting(RunClient("/nowhere"))
+    async with app.run_test() as pilot:
+        async with asyncio.timeout(30):
+            while len(loaded()) < len(SCREENS):
+                await pilot.pause()
+    print(app.early)
+
+asyncio.run(main())
+"""
+
+
+def test_the_screens_behind_the_keys_are_loaded_after_the_first_picture_and_before_a_key() -> None:
+    command = [sys.executable, "-c", SCREENS_AFTER_THE_FIRST]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    assert result.stdout.strip() == "[]"

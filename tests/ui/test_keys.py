@@ -15,11 +15,12 @@ from atropos_tui.ui.dashboard import DashboardScreen
 from atropos_tui.ui.header import Header
 from atropos_tui.ui.help import HelpScreen
 from atropos_tui.ui.keys import COMMANDS, Scope, commands
+from atropos_tui.ui.leaving import DETACH
 from atropos_tui.ui.panes.pane import Pane
 from atropos_tui.ui.panes.rollout import RolloutPane
 from atropos_tui.ui.panes.scores import ScoresPane
 from atropos_tui.ui.panes.skipped import SkippedPane
-from atropos_tui.ui.quit import DETACH, QuitScreen
+from atropos_tui.ui.quit import QuitScreen
 from atropos_tui.ui.user_files import UserFiles
 from atropos_tui.ui.widgets.canvas import Canvas
 from tests.ui.conftest import ListenedApp, MakeApp, until

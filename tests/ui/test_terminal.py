@@ -81,6 +81,10 @@ class Terminal:
     def until_quiet(self) -> None:
         self.until(lambda: not self.read(0.4))
 
+    def resize(self, columns: int, rows: int) -> None:
+        self.screen.resize(rows, columns)
+        fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
     def hang_up(self) -> None:
         os.close(self.master)
         self.master = -1
@@ -133,6 +137,15 @@ def test_what_was_painted_bit_by_bit_is_what_would_be_painted_at_once() -> None:
             terminal.until_shown("‖ paused")
             terminal.until_quiet()
         assert step_by_step.screen.display == at_once.screen.display
+
+
+def test_a_new_size_costs_one_picture(running: Terminal) -> None:
+    running.until_quiet()
+    before = len(running.output)
+    running.resize(COLUMNS + 5, ROWS + 3)
+    running.until(lambda: b"Trainer sends" in running.output[before:])
+    running.until_quiet()
+    assert running.output[before:].count(b"Trainer sends") == 1
 
 
 def test_a_finished_run_costs_no_byte_and_a_busy_one_few() -> None:

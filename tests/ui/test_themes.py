@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 from textual.color import Color
+from textual.css.stylesheet import Stylesheet
 
 from atropos_tui.errors import UsageError
 from atropos_tui.ui.ink import Ground, Ink, Span
-from atropos_tui.ui.themes import DEFAULT_THEME, load_theme, shipped_themes
-from tests.ui.conftest import MakeApp
+from atropos_tui.ui.themes import DEFAULT_THEME, Theme, load_theme, shipped_theme_files
+from tests.ui.conftest import MakeApp, until
 
-THEMES = shipped_themes()
+THEMES = {name: load_theme(path) for name, path in shipped_theme_files().items()}
 COLOURED = [name for name, theme in THEMES.items() if not theme.ansi]
 
 
@@ -31,6 +32,10 @@ def contrast(one: str, other: str) -> float:
 def test_a_dark_and_a_light_theme_are_shipped_and_the_default_comes_first() -> None:
     assert next(iter(THEMES)) == DEFAULT_THEME
     assert {theme.dark for theme in THEMES.values()} == {True, False}
+
+
+def test_a_shipped_theme_is_called_as_its_file_is() -> None:
+    assert [theme.name for theme in THEMES.values()] == list(THEMES)
 
 
 @pytest.mark.parametrize("name", COLOURED)
@@ -114,3 +119,36 @@ def test_a_broken_theme_names_file_key_and_remedy(tmp_path: Path, change: tuple[
         load_theme(broken)
     assert complaint in str(error.value)
     assert "mine.toml" in str(error.value)
+
+
+class TestStarting:
+    """What the first picture waits for."""
+
+    async def test_of_the_shipped_themes_only_the_one_in_use_is_read(
+        self, make_app: MakeApp, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        read: list[str] = []
+
+        def noting(path: Path) -> Theme:
+            read.append(path.stem)
+            return load_theme(path)
+
+        monkeypatch.setattr("atropos_tui.ui.looks.load_theme", noting)
+        app = make_app(theme="dawn")
+        async with app.run_test() as pilot:
+            await until(pilot, lambda: app.moment.known)
+            assert read == ["dawn"]
+            await pilot.press("T")
+            await until(pilot, lambda: app.theme == "midnight")
+            assert read == ["dawn", "midnight"]
+
+    async def test_the_style_sheets_are_parsed_once_with_the_colours_of_the_theme(
+        self, make_app: MakeApp, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        parsed_again: list[Stylesheet] = []
+        monkeypatch.setattr(Stylesheet, "reparse", parsed_again.append)
+        app = make_app(theme="dawn")
+        async with app.run_test() as pilot:
+            await until(pilot, lambda: app.moment.known)
+            assert not parsed_again
+            assert app.screen.styles.background.hex.lower() == THEMES["dawn"].colors.background

@@ -43,6 +43,13 @@ def test_the_tokens_of_a_rollout_under_each_lens(
     assert snap_compare(app, terminal_size=MiddleLayout, run_before=pressing(*keys))
 
 
+@pytest.mark.parametrize("theme", ["dusk", "terminal"])
+def test_searched_words_among_the_tokens(snap_compare: SnapCompare, make_app: MakeApp, theme: str) -> None:
+    app = make_app(source=source_of_chats(chat_group()), theme=theme)
+    keys = ("t", "slash", *"bus", "enter", "enter", "v", "asterisk")
+    assert snap_compare(app, terminal_size=MiddleLayout, run_before=pressing(*keys))
+
+
 def test_the_tokens_of_two_rollouts_where_they_part(snap_compare: SnapCompare, make_app: MakeApp) -> None:
     app = make_app(source=source_of_chats(chat_group()))
     keys = ("t", "enter", "c", "apostrophe")

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from atropos_tui.errors import UsageError
+from atropos_tui.ui.clipboard import MOST_CLIPBOARD_BYTES, clipboard_sequence, give_to_tmux
 from atropos_tui.ui.crash import write_crash_file
-from atropos_tui.ui.exporting import MOST_CLIPBOARD_BYTES, clipboard_sequence, rollout_as_text, write_group
+from atropos_tui.ui.exporting import rollout_as_text, write_group
 from atropos_tui.ui.keymap import load_keymap
 from atropos_tui.ui.user_files import read_user_files
 from atropos_tui.user_config import config_directory
@@ -78,6 +79,12 @@ class TestTakingAway:
         assert clipboard_sequence(text) == plain
         monkeypatch.setenv("TMUX", "/tmp/tmux-0/default,1,0")
         assert clipboard_sequence(text) == f"{plain}\x1bPtmux;\x1b{plain}\x1b\\"
+
+    def test_a_tmux_that_does_not_answer_takes_nothing(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("TMUX", "/nowhere/socket,1,0")
+        assert not give_to_tmux("text")
+        monkeypatch.setenv("PATH", "/nowhere")
+        assert not give_to_tmux("text")
 
     def test_a_text_that_terminals_would_drop_is_refused(self) -> None:
         with pytest.raises(UsageError):

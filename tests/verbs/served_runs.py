@@ -47,11 +47,13 @@ class ServedRuns:
     def __init__(self, directory: Path, processes: MarkedProcesses, tokenizer: Path, api_url: str) -> None:
         self.root = directory / "runs"
         self.processes = processes
-        self._file = directory / "counting.py"
-        self._file.write_text(ENVIRONMENT)
+        self.file = directory / "counting.py"
+        self.file.write_text(ENVIRONMENT)
         self._flags = [
             "--env.tokenizer_name", str(tokenizer), "--env.rollout_server_url", api_url, "--env.use_wandb", "false",
             "--env.max_batches_offpolicy", "0", "--env.max_num_workers", "2", "--env.include_messages", "true",
+            # What other tests left in the queue must not count as all that the trainer will ever want.
+            "--env.total_steps", "1000000",
         ]  # fmt: skip
 
     @property
@@ -62,7 +64,7 @@ class ServedRuns:
         return [sys.executable, "-m", "atropos_tui", *map(str, argv)]
 
     def serve_command(self, run_dir: Path, *options: str) -> list[str]:
-        return self.command("serve", self._file, "--run-dir", run_dir, *options, *self._flags)
+        return self.command("serve", self.file, "--run-dir", run_dir, *options, *self._flags)
 
     def run(self, *argv: object, status: int = 0) -> str:
         """What a command prints; its exit status must be this one. Runs here, for a process takes a second to begin."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 from pathlib import Path
 
@@ -10,6 +12,7 @@ import pytest
 from atropos_tui.errors import UsageError
 from atropos_tui.verbs.fleet import tokens_by_url
 from tests.end_to_end.marked_processes import wait_until
+from tests.process_state import is_alive
 from tests.verbs.served_runs import ENVIRONMENT, ServedRuns
 from tests.verbs.terminal import Terminal
 
@@ -65,6 +68,38 @@ def test_two_runs_are_listed_paused_together_opened_and_left(runs: ServedRuns) -
     finally:
         terminal.child.close(force=True)
     assert runs.status("first")["run"]["state"] == "paused"
+
+
+@pytest.mark.parametrize("end", ["killed", "stopped"])
+def test_a_run_that_ended_is_opened_and_started_again_where_it_was(runs: ServedRuns, end: str) -> None:
+    run_dir = runs.serve("over")
+    before = runs.wait_for_groups("over", 3)
+    if end == "killed":
+        os.kill(before["run"]["pid"], signal.SIGKILL)
+        wait_until(lambda: not is_alive(before["run"]["pid"]))
+    else:
+        runs.run("stop", "over")
+    state = {"killed": "crashed", "stopped": "finished"}[end]
+    terminal = Terminal(runs.command("fleet"), runs.environment)
+    try:
+        terminal.wait_for("1 ended", "over", state)
+        terminal.press("\r")
+        terminal.wait_for("Rollout queue", state)
+        terminal.press("R")
+        terminal.wait_for("again?", "its outbox, its record and its data")
+        terminal.press("y")
+        terminal.wait_for("● running")
+        terminal.press("p")
+        terminal.wait_for("‖ paused")
+        terminal.press("q")
+        terminal.wait_for("the runs go on without this screen")
+        terminal.press("d")
+        assert terminal.wait_for_exit() == 0
+    finally:
+        terminal.child.close(force=True)
+    after = runs.status(run_dir)
+    assert (after["run"]["state"], after["run"]["pid"] == before["run"]["pid"]) == ("paused", False)
+    assert after["ledger"]["balanced"]
 
 
 def test_an_alert_of_a_run_that_nobody_watches_reaches_the_command_of_the_configuration(

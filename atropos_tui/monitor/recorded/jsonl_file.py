@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
-from atropos_tui.ledger.content import Rollout
+from atropos_tui.ledger.content import GroupContent, Rollout
 from atropos_tui.monitor.group_filter import sorted_rows
 from atropos_tui.monitor.group_store import GroupFilter, KeptGroup, sorted_page
 from atropos_tui.monitor.open_groups import EndedGroup
@@ -18,6 +18,7 @@ from atropos_tui.monitor.packed_content import pack
 from atropos_tui.monitor.recorded.jsonl_lines import JsonlLine, ToldLines
 from atropos_tui.monitor.recorded.scored_groups import read_group
 from atropos_tui.monitor.snapshot import GroupPage, RunSnapshot
+from atropos_tui.monitor.token_looks import REMEMBERED_ROLLOUTS
 
 ITEM_LENGTH = 200
 
@@ -67,7 +68,9 @@ class JsonlFile:
             if self._past.told > line:
                 self._past = self._told_nothing()
             for further in self._lines[self._past.told : line]:
-                self._past.tell(further)
+                # To read all lines once more takes long, and only the newest rollouts that are looked at count.
+                near = further.rollouts and further.number > line - REMEMBERED_ROLLOUTS
+                self._past.tell(further, read_group(self._line(further.number), further.number) if near else None)
             return self._past.snapshot()
 
     def page(self, wanted: GroupFilter, older_than: int | None, limit: int, not_after: int | None = None) -> GroupPage:
@@ -101,10 +104,10 @@ class JsonlFile:
         return ToldLines(self.path.name, str(self.path), self._changed_at)
 
     def _take(self, text: bytes) -> None:
-        line = _read(text, len(self._lines) + 1, self._end)
+        line, content = _read(text, len(self._lines) + 1, self._end)
         self._lines.append(line)
         self._end += len(text)
-        if (ended := self._newest.tell(line)) is not None:
+        if (ended := self._newest.tell(line, content)) is not None:
             self._ended[line.number] = ended
 
     def _has(self, group: EndedGroup, search: str) -> bool:
@@ -124,14 +127,16 @@ class JsonlFile:
             return file.readline()
 
 
-def _read(text: bytes, number: int, offset: int) -> JsonlLine:
+def _read(text: bytes, number: int, offset: int) -> tuple[JsonlLine, GroupContent | None]:
+    """What is remembered of a line, and all of the group on it if there is one."""
     if not text.strip():
-        return JsonlLine(number, offset, len(text))
+        return JsonlLine(number, offset, len(text)), None
     try:
-        rollouts = read_group(text, number).rollouts
+        content = read_group(text, number)
     except ValueError as error:
-        return JsonlLine(number, offset, len(text), fault=f"no scored group: {error}")
-    return JsonlLine(
+        return JsonlLine(number, offset, len(text), fault=f"no scored group: {error}"), None
+    rollouts = content.rollouts
+    line = JsonlLine(
         number,
         offset,
         len(text),
@@ -140,7 +145,9 @@ def _read(text: bytes, number: int, offset: int) -> JsonlLine:
         scores=tuple(rollout.score for rollout in rollouts if rollout.score is not None),
         completion_tokens=tuple(sum(mask != -100 for mask in rollout.masks) for rollout in rollouts),
         finishes=tuple(dict.fromkeys(rollout.finish_reason for rollout in rollouts)),
+        parts=tuple((rollout.score, rollout.parts) for rollout in rollouts if rollout.parts),
     )
+    return line, content
 
 
 def _item(rollouts: Sequence[Rollout]) -> str:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from atropos_tui.ledger import Clock, EventStream
-from atropos_tui.ledger.content import GroupContent
+from atropos_tui.ledger.content import GroupContent, Rollout
 from atropos_tui.ledger.events import (
     EventBase,
     GroupDelivered,
@@ -26,7 +26,10 @@ from atropos_tui.monitor.snapshot import RunSnapshot
 
 @dataclass(frozen=True, slots=True)
 class JsonlLine:
-    """What the model has to know of a line: where it lies in the file (bytes), and the group on it or what is wrong."""
+    """What the model has to know of a line: where it lies in the file (bytes), and the group on it or what is wrong.
+
+    `parts` are, of each rollout that tells parts of its score, that score and these.
+    """
 
     number: int
     offset: int
@@ -36,6 +39,7 @@ class JsonlLine:
     scores: tuple[float, ...] = ()
     completion_tokens: tuple[int, ...] = ()
     finishes: tuple[str, ...] = ()
+    parts: tuple[tuple[float | None, Mapping[str, float]], ...] = ()
     fault: str = ""
 
 
@@ -57,8 +61,8 @@ class ToldLines:
         )  # fmt: skip
         self._stream.publish(StateChanged, state=RunState.RUNNING)
 
-    def tell(self, line: JsonlLine) -> EndedGroup | None:
-        """The group of the line, None where there is none."""
+    def tell(self, line: JsonlLine, content: GroupContent | None = None) -> EndedGroup | None:
+        """The group of the line, None where there is none; `content` is all of it, where its tokens are to be seen."""
         self.told = line.number
         publish = self._stream.publish
         if line.fault:
@@ -70,6 +74,9 @@ class ToldLines:
         publish(GroupStarted, group_id=group_id, item=line.item, rollouts=line.rollouts, step=0)
         self._model.note_content(group_id, line.finishes)
         publish(GroupScored, group_id=group_id, scores=line.scores, completion_tokens=line.completion_tokens)
+        parts = tuple(Rollout(score, parts=of_one) for score, of_one in line.parts)
+        # Times in the file are as good as equal, and so would be those of all looks.
+        self._model.look(content or GroupContent(group_id, line.item, parts), float(line.number))
         publish(GroupEnqueued, group_id=group_id, raw_bytes=line.size, wire_bytes=line.size)
         publish(GroupDelivered, group_id=group_id, reason=DeliveredAs.RECEIVED, latency=0.0, attempts=1)
         self._groups += 1

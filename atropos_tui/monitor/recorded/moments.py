@@ -45,10 +45,8 @@ class Moments:
         None where the moment itself is quickly there, or nothing was kept.
         """
         life = self._life(wall)
-        if life is None:
-            return None
-        kept = self._reader.keyframe(wall)
-        if kept is None or kept.seq < life.first_seq:
+        kept = self._kept(life, wall) if life is not None else None
+        if life is None or kept is None:
             return None
         if wall is None and self._fold is None and kept.seq == self._reader.extent().seq:
             return kept
@@ -68,7 +66,10 @@ class Moments:
         self._fold = self._nearest(life, until) or _Fold(life)
         arrived = self._fold.read_on(self._reader, until, most)
         self._lay_by(self._fold)
-        return self._fold.snapshot(wall) if arrived else None
+        if not arrived:
+            return None
+        self._fold.recall(self._kept(life, wall))
+        return self._fold.snapshot(wall)
 
     def newest(self) -> RunSnapshot:
         """The last moment in the file. Blocks for as long as it takes."""
@@ -78,6 +79,11 @@ class Moments:
         while (snapshot := self.folded(None)) is None:
             pass
         return snapshot
+
+    def _kept(self, life: Life, wall: float | None) -> RunSnapshot | None:
+        """The last snapshot that was kept of a life before a moment."""
+        kept = self._reader.keyframe(wall)
+        return kept if kept is not None and kept.seq >= life.first_seq else None
 
     def _life(self, wall: float | None) -> Life | None:
         """The life that lasted then."""
@@ -148,6 +154,10 @@ class _Fold:
                 self._looks_at = event.mono + LOOK_SECONDS
                 self._model.snapshot(event.mono, event.wall)
         return True
+
+    def recall(self, kept: RunSnapshot | None) -> None:
+        """What the contents of groups told, which are not among the events, is what was kept of that."""
+        self._model.recall(kept)
 
     def snapshot(self, wall: float | None) -> RunSnapshot:
         """At this time (Unix seconds), or at that of the last event."""

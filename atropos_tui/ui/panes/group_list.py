@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from dataclasses import replace
 from statistics import fmean
 
 from atropos_tui.ledger.outcomes import OPEN_OUTCOMES, Outcome
@@ -15,7 +13,15 @@ from atropos_tui.monitor.snapshot import EndedRow, GroupPage
 from atropos_tui.ui import formatting
 from atropos_tui.ui.ink import Ink, Line, Span, clip, dim, faint, strong
 from atropos_tui.ui.panes.pane import Pane
-from atropos_tui.ui.phrases import OUTCOME_INKS, one_word_reason, outcome_glyph, score_words, short_reason, waiting
+from atropos_tui.ui.phrases import (
+    OUTCOME_INKS,
+    item_preview,
+    one_word_reason,
+    outcome_glyph,
+    score_words,
+    short_reason,
+    waiting,
+)
 from atropos_tui.ui.text_safety import visible
 from atropos_tui.ui.widgets.table import Cell, Column, Table
 
@@ -47,8 +53,6 @@ _WIDE = (
 _WIDE_FROM = 96
 # Cells; of less of an item nobody knows which it is.
 _LEAST_OF_ITEM = 5
-_ROOM_FOR_ITEM = 24
-_FIRST_VALUE = re.compile(r"""\{['"]\w{1,30}['"]: (?P<value>'[^']*|"[^"]*|[^,}]+)""")
 
 
 class GroupListPane(Pane):
@@ -146,7 +150,10 @@ class GroupListPane(Pane):
         columns = _WIDE if width >= _WIDE_FROM else _NARROW
         shown = [_with_arrow(column, self.order) for column in columns]
         gap = 1 if columns is _NARROW else 2
-        table = Table(shown, self.rows, lambda index: self._row(index, columns), cursor=self.cursor, gap=gap)
+        beyond = max(0, self._total - self.rows)
+        table = Table(
+            shown, self.rows, lambda index: self._row(index, columns), cursor=self.cursor, gap=gap, beyond=beyond
+        )
         return head + table.lines(width, height - len(head))
 
     @property
@@ -194,7 +201,7 @@ def _with_arrow(column: Column, order: str) -> Column:
         return column
     arrow = "↓" if order.startswith("-") else "↑"
     apart = " " if len(column.title) + 2 <= column.width else ""
-    return replace(column, title=f"{column.title}{apart}{arrow}")
+    return column._replace(title=f"{column.title}{apart}{arrow}")
 
 
 def _order_words(order: str) -> str:
@@ -205,18 +212,12 @@ def _order_words(order: str) -> str:
 def _item_and_reason(row: EndedRow) -> Cell:
     """Why a group did not reach the trainer comes first, as the column may be short."""
     if row.outcome is Outcome.DELIVERED:
-        return lambda width: Line(visible(_preview(row.item, width))).fit(width)
+        return lambda width: Line(visible(item_preview(row.item, width))).fit(width)
     reason = Line(Span(one_word_reason(row), OUTCOME_INKS[row.outcome]))
 
     def draw(width: int) -> Line:
         room = width - reason.width - 3
-        item = Line(faint(" · "), dim(visible(_preview(row.item, room)))) if room >= _LEAST_OF_ITEM else Line()
+        item = Line(faint(" · "), dim(visible(item_preview(row.item, room)))) if room >= _LEAST_OF_ITEM else Line()
         return (reason + item).fit(width)
 
     return draw
-
-
-def _preview(item: str, room: int) -> str:
-    """Items are mostly dicts that all begin alike: where there is little room, the first value alone."""
-    found = _FIRST_VALUE.match(item) if room < _ROOM_FOR_ITEM else None
-    return found["value"].strip("'\"") if found else item

@@ -56,6 +56,12 @@ class Pane(LiveCanvas, can_focus=True):
         """Whether it has the whole screen, and room for detail."""
         return self.has_class("-zoomed")
 
+    def zoom(self, zoomed: bool) -> None:
+        """Take the whole screen, or the place among the others."""
+        if zoomed != self.zoomed:
+            self.set_class(zoomed, "-zoomed")
+            self.redraw_all()
+
     @property
     def group_id(self) -> int | None:
         """The ended group under the cursor."""
@@ -85,12 +91,9 @@ class Pane(LiveCanvas, can_focus=True):
         self.cursor = max(0, min(self.cursor + by, self.rows - 1))
         self.redraw()
 
-    def on_focus(self, event: events.Focus) -> None:
-        del event
-        self.redraw()
-
-    def on_blur(self, event: events.Blur) -> None:
-        del event
+    def watch_has_focus(self, has_focus: bool) -> None:
+        """The frame shows it."""
+        super().watch_has_focus(has_focus)
         self.redraw()
 
     def on_click(self, event: events.Click) -> None:

@@ -16,10 +16,10 @@ from atropos_tui.ui.ink import Ink, Line, Span, dim, faint, join, join_that_fit,
 from atropos_tui.ui.keys import Scope, bindings
 from atropos_tui.ui.moment import AT_WORK
 from atropos_tui.ui.panes.pane import Pane
-from atropos_tui.ui.phrases import fact, waiting
+from atropos_tui.ui.phrases import fact, item_preview, waiting
 from atropos_tui.ui.text_safety import visible
 from atropos_tui.ui.widgets.bars import gauge
-from atropos_tui.ui.widgets.table import Column, Table
+from atropos_tui.ui.widgets.table import Cell, Column, Table
 
 _STRAGGLER_SECONDS = 60.0
 _GAUGE_WIDTH = 5
@@ -194,7 +194,7 @@ class QueuePane(Pane):
         full = queue.trainer_queue >= queue.trainer_queue_limit
         return label + Line(Span(f"{queue.trainer_queue}/{queue.trainer_queue_limit}", Ink.WARN if full else Ink.TEXT))
 
-    def _row(self, index: int) -> tuple[Line, ...]:
+    def _row(self, index: int) -> tuple[Cell, ...]:
         row = self.groups[index]
         elapsed = self.moment.since(row.started_at)
         late = elapsed >= _STRAGGLER_SECONDS
@@ -207,7 +207,7 @@ class QueuePane(Pane):
         )
         return (
             Line(dim(str(row.group_id))),
-            Line(visible(row.item)),
+            lambda width: Line(visible(item_preview(row.item, width))).fit(width),
             Line(dim(_STAGE_WORDS.get(row.stage, row.stage))),
             done,
             Line(dim(formatting.short_count(row.completion_tokens))),
@@ -219,7 +219,7 @@ class QueuePane(Pane):
     def _why_empty(self) -> str:
         run = self.moment.snapshot.run
         if self.moment.ended:
-            return "the run has ended; nothing is in flight"
+            return "ended; nothing is in flight"
         if run.state is RunState.PAUSED:
             return "paused; nothing is in flight"
         return self.moment.waits_for or "nothing is in flight"

@@ -19,8 +19,10 @@ from atropos_tui.ui.views.messages import Reading, says
 from atropos_tui.ui.views.rollout_head import group_facts, note_line, rollout_facts, score_chips
 from atropos_tui.ui.views.rollout_text import View, messages_or_decoded, what_broke
 from atropos_tui.ui.views.side_by_side import BETWEEN, SideBySide, half_width
+from atropos_tui.ui.views.styled import hits_of
 from atropos_tui.ui.views.text import Headed, Lines, Text
-from atropos_tui.ui.views.token_view import Lens, TokenLayout, TokenView, legend, token_facts
+from atropos_tui.ui.views.token_hits import TokenHits
+from atropos_tui.ui.views.token_view import MARGIN, Lens, TokenLayout, TokenView, legend, token_facts
 from atropos_tui.ui.views.tokens import Tokens, first_difference
 
 # Below this height the head gives up its blank lines and bars, so that there is room for the text.
@@ -55,9 +57,10 @@ class RolloutPane(Pane):
         self._text: Text = Lines(())
         self._text_room = 1
         self._text_key: tuple[object, ...] = ()
-        self._token_width = 1
+        self._goes_to_token = False
         self._tokens: dict[int, Tokens] = {}
         self._layouts: dict[tuple[int, int], TokenLayout] = {}
+        self._hits_among: dict[int, TokenHits | None] = {}
 
     @property
     def rollouts(self) -> Sequence[RolloutDetail]:
@@ -76,6 +79,7 @@ class RolloutPane(Pane):
         self.beside = None
         self._layouts.clear()
         self._tokens.clear()
+        self._hits_among.clear()
         self._text_key = ()
         rollout = min(self.rollout, max(0, len(detail.rollouts) - 1))
         if self.reading.words and detail.rollouts and not says(detail.rollouts[rollout].messages, self.reading.words):
@@ -142,8 +146,11 @@ class RolloutPane(Pane):
 
     def next_lens(self) -> None:
         lenses = list(Lens)
-        self.view, self.lens = View.TOKENS, lenses[(lenses.index(self.lens) + 1) % len(lenses)]
-        self.redraw()
+        self.lens = lenses[(lenses.index(self.lens) + 1) % len(lenses)]
+        if self.view is View.TOKENS:
+            self.redraw()
+        else:
+            self._show_view(View.TOKENS)
 
     def toggle_reasoning(self) -> None:
         self._read(replace(self.reading, unfolded=not self.reading.unfolded))
@@ -152,10 +159,11 @@ class RolloutPane(Pane):
         self._read(replace(self.reading, markdown=not self.reading.markdown))
 
     def mark_words(self, words: tuple[str, ...]) -> None:
-        """Mark these words in the messages, and go to the first."""
+        """Mark these words in messages and tokens, and go to the first."""
         if words != self.reading.words:
             self.reading = replace(self.reading, words=words)
-            self._hit, self._goes_to_hit = (0, True) if words else (None, False)
+            self._hits_among.clear()
+            self._go_to_first_hit()
             self.redraw()
 
     # -- places in the text
@@ -174,14 +182,23 @@ class RolloutPane(Pane):
         return ""
 
     def step_to_hit(self, by: int) -> str:
-        """The next line with a searched word."""
+        """The next line with a searched word; among the tokens of one rollout the next such word, with the cursor."""
         hits = self._text.hits
         if not hits:
             return "no searched word stands here" if self.reading.words else "no words are searched: / first"
         current = self._hit if self._hit is not None else -1 if by > 0 else 0
         self._hit = (current + by) % len(hits)
+        self._cursor_to_hit()
         self._go_to_line(hits[self._hit] - self._text_room // 3)
         return ""
+
+    def _cursor_to_hit(self) -> None:
+        """Put the token cursor on the hit. Where two rollouts are compared it stays: it is one for both."""
+        if self._hit is None or self.view is not View.TOKENS or self.beside is not None:
+            return
+        found = self._hits_of(self.rollout)
+        if found is not None:
+            self.token, _ = found.places[self._hit % len(found)]
 
     def step_to_token(self, by: int) -> str:
         tokens = self.tokens
@@ -245,6 +262,8 @@ class RolloutPane(Pane):
         head = self._head(self.detail, width, height < _LOW)
         self._text_room = max(1, height - len(head) - 1)
         self._lay_out(self.detail, width)
+        if self._goes_to_token:
+            self._scroll_to_token()
         self._first_line = max(0, min(self._first_line, len(self._text) - self._text_room))
         last = min(len(self._text), self._first_line + self._text_room)
         return [*head, self._rule(width, last), *(self._text[index] for index in range(self._first_line, last))]
@@ -312,6 +331,7 @@ class RolloutPane(Pane):
     def _show_view(self, view: View) -> None:
         self.view = view
         self._first_line = 0
+        self._go_to_first_hit()
         self.redraw()
 
     def _read(self, reading: Reading) -> None:
@@ -331,17 +351,24 @@ class RolloutPane(Pane):
         tokens = self.tokens
         self.token = tokens.first_trained if tokens is not None else 0
         self._rank, self._first_line = 0, 0
-        self._hit, self._goes_to_hit = (0, True) if self.reading.words else (None, False)
+        self._go_to_first_hit()
         self.redraw()
 
+    def _go_to_first_hit(self) -> None:
+        self._hit, self._goes_to_hit = (0, True) if self.reading.words else (None, False)
+
     def _to_token(self, index: int) -> None:
-        self.view, self.token = View.TOKENS, index
+        if self.view is not View.TOKENS:
+            self._hit, self._goes_to_hit = None, False
+        self.view, self.token, self._goes_to_token = View.TOKENS, index, True
         self.redraw()
-        layout = self._layouts.get((self.rollout, self._token_width))
-        if layout is not None:
-            line = layout.row_of(index) * 2
-            if not self._first_line <= line < self._first_line + self._text_room - 1:
-                self._go_to_line(line - self._text_room // 2)
+
+    def _scroll_to_token(self) -> None:
+        """Where the token cursor is not among the lines that are shown."""
+        self._goes_to_token = False
+        line = self._text.cursor_line
+        if line is not None and not self._first_line <= line < self._first_line + self._text_room - 1:
+            self._first_line = line - self._text_room // 2
 
     def _go_to_line(self, line: int) -> None:
         self._first_line = max(0, min(line, len(self._text) - self._text_room))
@@ -349,12 +376,13 @@ class RolloutPane(Pane):
 
     def _lay_out(self, detail: GroupDetail, width: int) -> None:
         """Make the lines of the chosen text, unless they are there from the last time."""
-        how = self.reading if self.view is View.MESSAGES else (self.lens, self.token)
+        if self._goes_to_hit and self.rollouts:
+            self._cursor_to_hit()
+        how = self.reading if self.view is View.MESSAGES else (self.lens, self.token, self.reading.words)
         key = (detail.row.group_id, len(detail.rollouts), self.rollout, self.beside, self.view, how, width)
         if self.view is not View.FACTS and key == self._text_key:
             return
         self._text_key = key
-        self._token_width = width if self.beside is None else half_width(width)
         broke = what_broke(detail, width)
         if self.view is View.FACTS:
             servers = [urlsplit(server.url).netloc or server.url for server in self.moment.snapshot.inference.servers]
@@ -376,7 +404,17 @@ class RolloutPane(Pane):
             return messages_or_decoded(self.rollouts[index], width, self.reading)
         if not self.rollouts[index].tokens:
             return Lines([waiting("this rollout has no tokens")])
-        return TokenView(self._token_layout(index, width), self.lens, self.token)
+        found = self._hits_of(index)
+        layout = self._token_layout(index, width if found is None else width - MARGIN)
+        return TokenView(layout, self.lens, self.token, found)
+
+    def _hits_of(self, index: int) -> TokenHits | None:
+        """The searched words among the tokens of a rollout; None where none stands there."""
+        if index not in self._hits_among:
+            searched = hits_of(self.reading.words)
+            found = TokenHits(self._tokens_of(index), searched) if searched is not None else None
+            self._hits_among[index] = found or None
+        return self._hits_among[index]
 
     def _token_layout(self, index: int, width: int) -> TokenLayout:
         """Made once: going from token to token must not lay out a hundred thousand of them anew."""

@@ -25,6 +25,7 @@ WINDOWS = {math.inf: "whole run", 3_600.0: "last hour", 600.0: "last 10 minutes"
 _TWO_COLUMNS = 100
 _PART_NAME = 18
 _MOST_PARTS_BELOW = 5
+_UNRECORDED = "not recorded so early: they are kept every 30 s"
 
 
 class ScoresPane(Pane):
@@ -53,7 +54,7 @@ class ScoresPane(Pane):
         if width >= _TWO_COLUMNS:
             return self._two_columns(width, height)
         below = self._parts(width, _MOST_PARTS_BELOW + 1) if self.scores.parts else []
-        below += [self._looks_in_short(width)] if self.scores.looks.rollouts else []
+        below += [self._looks_in_short(width)] if self.scores.looks.rollouts or self._unrecorded else []
         return self._charts(width, height - len(below)) + below
 
     def _two_columns(self, width: int, height: int) -> list[Line]:
@@ -168,8 +169,10 @@ class ScoresPane(Pane):
 
     def _parts(self, width: int, height: int) -> list[Line]:
         """The named parts of the score: mean, spread within groups, and the trend of each."""
-        title = Line(strong("Parts of the score"))
+        title = Line(strong("Parts of the score"), self._kept_when)
         parts = self.scores.parts
+        if self._unrecorded:
+            return [title, waiting(_UNRECORDED).fit(width)]
         if not parts:
             return [title, waiting("the environment tells none (`score_parts`)").fit(width)]
         columns = (
@@ -179,6 +182,17 @@ class ScoresPane(Pane):
             Column("trend", 8, grows=True),
         )
         return [title, *Table(columns, len(parts), self._part, gap=2).lines(width, height - 1)]
+
+    @property
+    def _unrecorded(self) -> bool:
+        """Whether nothing that the contents of groups told was kept of this moment or before it."""
+        return self.scores.kept_at < 0
+
+    @property
+    def _kept_when(self) -> Span:
+        """How old what the contents of groups told is, in a recorded moment between two that were kept."""
+        kept_at = self.scores.kept_at
+        return dim(f"  as of {formatting.age(self.moment.since(kept_at))} before") if kept_at > 0 else Span("")
 
     def _spreads(self, width: int) -> list[Line]:
         """How far scores differ within groups, which is what is learnt from, and between groups, on one scale."""
@@ -197,7 +211,7 @@ class ScoresPane(Pane):
         looks = self.scores.looks
         title = strong("Tokens looked at")
         if not looks.rollouts:
-            return [Line(title), waiting("none yet")]
+            return [Line(title), waiting(_UNRECORDED if self._unrecorded else "none yet").fit(width)]
         end = f" (token {looks.end_token})" if looks.end_token >= 0 else ""
         shown = (
             (looks.repetitive, "go round in circles"),
@@ -205,7 +219,7 @@ class ScoresPane(Pane):
             (looks.doubled_end, f"have the end of turn twice{end}"),
             (looks.untrained, "are trained on little of their text"),
         )
-        lines = [Line(title, dim(f"  of {formatting.plural(looks.rollouts, 'rollout')}"))]
+        lines = [Line(title, dim(f"  of {formatting.plural(looks.rollouts, 'rollout')}"), self._kept_when)]
         lines += [Line(Span(f"{many:>4} ", Ink.WARN if many else Ink.TEXT), dim(words)) for many, words in shown]
         if looks.mean_logprob is not None:
             lines.append(Line(f"{looks.mean_logprob:>4.1f} ", dim("mean logprob when sampled")))
@@ -213,6 +227,8 @@ class ScoresPane(Pane):
 
     def _looks_in_short(self, width: int) -> Line:
         looks = self.scores.looks
+        if self._unrecorded:
+            return waiting(f"parts and tokens: {_UNRECORDED}").fit(width)
         shown = (
             (looks.repetitive, "loop"),
             (looks.garbled, "noise"),
@@ -221,6 +237,8 @@ class ScoresPane(Pane):
         )
         parts = [Line(Span(str(many), Ink.WARN if many else Ink.TEXT), dim(f" {words}")) for many, words in shown]
         parts[0] = Line(dim(f"looked at {looks.rollouts}: ")) + parts[0]
+        if self.scores.kept_at > 0:
+            parts.append(Line(self._kept_when))
         if looks.mean_logprob is not None:
             parts.append(Line(dim("logprob "), f"{looks.mean_logprob:.1f}"))
         return join_that_fit(parts, width, " · ")

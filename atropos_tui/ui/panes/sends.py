@@ -13,6 +13,9 @@ from atropos_tui.ui.widgets.bars import columns, gauge
 from atropos_tui.ui.wrapping import wrapped
 
 _RECENT_ERROR_SECONDS = 60.0
+# Cells that a line must have for the longer words, and beside its counts for the last error to tell anything.
+_ROOM_FOR_SENTENCE = 44
+_ROOM_FOR_ERROR = 26
 
 
 class SendsPane(Pane):
@@ -32,7 +35,8 @@ class SendsPane(Pane):
             return [waiting("not registered with a trajectory API yet"), *self.reason_for_waiting(width)]
         if self.zoomed:
             return self._zoomed(width, height)
-        way = [self._outbox(), self._delivered(width), self._last_error(width), self._bytes(width), self._record(width)]
+        way = [self._outbox(width), self._delivered(width), self._last_error(width)]
+        way += [self._bytes(width), self._record(width)]
         trainer = [self._trainer(width), self._trainer_queue(width)]
         way = [line for line in way if line.spans]
         roomy = height >= len(way) + len(trainer) + 2
@@ -45,7 +49,7 @@ class SendsPane(Pane):
 
     def _zoomed(self, width: int, height: int) -> list[Line]:
         """Everything there is, the body of the last error in full, and the chart as high as there is room."""
-        way = [self._api(), self._outbox(), self._delivered(width), self._taken_as(width), self._last_error(width)]
+        way = [self._api(), self._outbox(width), self._delivered(width), self._taken_as(width), self._last_error(width)]
         lines = [line for line in (*way, self._bytes(width)) if line.spans]
         lines += [Line(), self._trainer(width), self._trainer_queue(width), self._staleness(width)]
         lines += self._last_answer(width, max(1, height // 4))
@@ -85,7 +89,8 @@ class SendsPane(Pane):
         return [Line(), fact("error", first), *(fact("", part) for part in rest)]
 
     def _rate_numbers(self, width: int) -> list[Line]:
-        history = self.sends.send_rate_history
+        age = int(self.moment.since(self.moment.snapshot.run.started_at))
+        history = self.sends.send_rate_history[-max(1, age) :]
         if not any(history):
             return []
         parts = [
@@ -110,14 +115,26 @@ class SendsPane(Pane):
     def _api(self) -> Line:
         return fact("api", Line(visible(self.sends.api_url)))
 
-    def _outbox(self) -> Line:
+    def _outbox(self, width: int) -> Line:
         sends = self.sends
+        if sends.unwritable:
+            return fact("outbox", self._unwritable())
         if not sends.outbox:
-            return fact("outbox", Line("0", dim(" · everything is with the trainer")))
+            everything = "everything is" if width >= _ROOM_FOR_SENTENCE else "all"
+            return fact("outbox", Line("0", dim(f" · {everything} with the trainer")))
         oldest = self.moment.since(sends.oldest_in_outbox_at)
         ink = Ink.WARN if oldest >= _RECENT_ERROR_SECONDS else Ink.TEXT
         waiting_groups = Line(strong(formatting.count(sends.outbox)), dim(" · oldest "))
         return fact("outbox", waiting_groups + Line(Span(formatting.age(oldest), ink)))
+
+    def _unwritable(self) -> Line:
+        """Why finished groups don't get into the outbox, and for how long."""
+        sends = self.sends
+        since = formatting.age(self.moment.since(sends.unwritable_since_at))
+        what = Line(Span(f"✗ {visible(sends.unwritable)}", Ink.BAD), dim(f" for {since} · "))
+        waits = Line(strong(formatting.count(sends.unwritten)), dim(" wait for room"))
+        inside = Line(dim(" · "), formatting.count(sends.outbox), dim(" inside")) if sends.outbox else Line()
+        return what + waits + inside + Line(dim(f" · {visible(sends.unwritable_remedy)}"))
 
     def _delivered(self, width: int) -> Line:
         sends = self.sends
@@ -150,7 +167,8 @@ class SendsPane(Pane):
             parts.append(Line(Span(f"{formatting.count(sends.refused)} refused", Ink.BAD)))
         if sends.retries:
             parts.append(Line(formatting.plural(sends.retries, "retry", "retries")))
-        if sends.last_error:
+        spare = width - join(parts, " · ").width
+        if sends.last_error and (spare >= _ROOM_FOR_ERROR or not parts):
             recent = self.moment.since(sends.last_error_at) < _RECENT_ERROR_SECONDS
             text = visible(f"{sends.last_error} {sends.last_error_body}".strip())
             when = dim(f"{formatting.age(self.moment.since(sends.last_error_at))} ago ")

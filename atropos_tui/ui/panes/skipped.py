@@ -7,7 +7,15 @@ from atropos_tui.monitor.snapshot import SkippedSection
 from atropos_tui.ui import formatting
 from atropos_tui.ui.ink import Ink, Line, Span, dim, faint, join_that_fit, strong
 from atropos_tui.ui.panes.pane import Pane
-from atropos_tui.ui.phrases import OUTCOME_INKS, one_word_reason, outcome_glyph, score_words, short_reason, waiting
+from atropos_tui.ui.phrases import (
+    OUTCOME_INKS,
+    item_preview,
+    one_word_reason,
+    outcome_glyph,
+    score_words,
+    short_reason,
+    waiting,
+)
 from atropos_tui.ui.text_safety import visible
 from atropos_tui.ui.widgets.bars import bar, split_bar
 from atropos_tui.ui.widgets.table import Cell, Column, Table
@@ -75,9 +83,12 @@ class SkippedPane(Pane):
         if not skipped.total:
             return Line()
         share = skipped.last_minute / skipped.ended_last_minute if skipped.ended_last_minute else 0.0
-        of = f"{skipped.last_minute} of {skipped.ended_last_minute}"
-        parts = (Line(strong(formatting.percent(share)), dim(f" · {of}")), Line(dim("in the last minute")))
-        return join_that_fit(parts, room, " ")
+        of = f"{formatting.count(skipped.last_minute)} of {formatting.count(skipped.ended_last_minute)}"
+        percent = strong(formatting.percent(share))
+        with_counts = Line(percent, dim(f" · {of}"))
+        if with_counts.width > room:
+            return Line(percent)
+        return join_that_fit((with_counts, Line(dim("in the last minute"))), room, " ")
 
     def body(self, width: int, height: int) -> list[Line]:
         if not self.skipped.total:
@@ -165,7 +176,7 @@ class SkippedPane(Pane):
             return [text]
         return [text + Line("  ") + split_bar([(many, ink) for many, ink, _ in parts], spare)]
 
-    def _zoomed_recent_row(self, index: int) -> tuple[Line, ...]:
+    def _zoomed_recent_row(self, index: int) -> tuple[Cell, ...]:
         row = self.skipped.recent[index]
         group, _, scores, item, age = self._recent_row(index)
         tokens = sum(row.completion_tokens) / max(1, len(row.completion_tokens))
@@ -181,12 +192,12 @@ class SkippedPane(Pane):
             age,
         )
 
-    def _recent_row(self, index: int) -> tuple[Line, ...]:
+    def _recent_row(self, index: int) -> tuple[Cell, ...]:
         row = self.skipped.recent[index]
         return (
             Line(dim(str(row.group_id))),
             Line(Span(one_word_reason(row), OUTCOME_INKS[row.outcome])),
             score_words(row.scores),
-            Line(visible(row.item)),
+            lambda width: Line(visible(item_preview(row.item, width))).fit(width),
             Line(dim(formatting.age(self.moment.since(row.at)))),
         )

@@ -32,6 +32,12 @@ class SideBySide(Text):
         self.turns = self._starts = starts
         self.hits = sorted({self._aligned(side, hit) for side in (0, 1) for hit in self._texts[side].hits})
 
+    @property
+    def cursor_line(self) -> int | None:
+        """That of the text at the left."""
+        line = self._texts[0].cursor_line
+        return None if line is None else self._aligned(0, line)
+
     def __len__(self) -> int:
         return self._length
 

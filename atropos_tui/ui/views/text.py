@@ -24,6 +24,11 @@ class Text(Sequence[Line]):
             return [self.line(number) for number in range(*index.indices(len(self)))]
         return self.line(index)
 
+    @property
+    def cursor_line(self) -> int | None:
+        """The line of what is under the cursor; None where the text has none."""
+        return None
+
     def line(self, index: int) -> Line:
         raise NotImplementedError
 
@@ -53,6 +58,11 @@ class Headed(Text):
         self._text = text
         self.turns = [turn + len(head) for turn in text.turns]
         self.hits = [hit + len(head) for hit in text.hits]
+
+    @property
+    def cursor_line(self) -> int | None:
+        below = self._text.cursor_line
+        return None if below is None else below + len(self._head)
 
     def __len__(self) -> int:
         return len(self._head) + len(self._text)

@@ -6,8 +6,8 @@ Every row of text has a lane below it that says the same without colour.
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
-from collections.abc import Iterator
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -16,8 +16,11 @@ from rich.cells import cell_len
 from atropos_tui.ui import formatting
 from atropos_tui.ui.ink import Ground, Ink, Line, Span, dim, faint, join_that_fit, strong
 from atropos_tui.ui.views.text import Text
+from atropos_tui.ui.views.token_hits import TokenHits
 from atropos_tui.ui.views.tokens import Token, Tokens
 from atropos_tui.ui.wrapping import fitting
+
+MARGIN = 2
 
 _LOW_BLOCKS = "▁▂▃▄▅▆▇█"
 # At this surprise (nats) the lane is at its highest: the token had a probability of e^-6 = 0.25 %.
@@ -36,9 +39,10 @@ class Lens(StrEnum):
 
 
 class _Piece(NamedTuple):
-    """The part of a token's text that stands in one row."""
+    """The part of a token's text that stands in one row, from its character `begin` on."""
 
     token: int
+    begin: int
     text: str
 
 
@@ -61,13 +65,19 @@ class TokenLayout:
         (first, begin), (last, end) = self._starts[number], self._starts[number + 1]
         texts = self.tokens.texts
         for index in range(first, last):
-            yield _Piece(index, texts[index][begin:] if index == first else texts[index])
+            at = begin if index == first else 0
+            yield _Piece(index, at, texts[index][at:])
         if end:
-            yield _Piece(last, texts[last][begin if last == first else 0 : end])
+            at = begin if last == first else 0
+            yield _Piece(last, at, texts[last][at:end])
 
-    def row_of(self, token: int) -> int:
-        """The row in which a token begins."""
-        return max(0, bisect_right(self._starts, (token, 0)) - 1)
+    def row_of(self, token: int, character: int = 0) -> int:
+        """The row in which this character of a token stands."""
+        return max(0, bisect_right(self._starts, (token, character)) - 1)
+
+    def any_in_row(self, places: Sequence[tuple[int, int]], number: int) -> bool:
+        """Whether one of these places, which are tokens and characters in order, stands in a row."""
+        return bisect_left(places, self._starts[number]) < bisect_left(places, self._starts[number + 1])
 
     def _lay_out(self, width: int) -> None:
         texts = self.tokens.texts
@@ -95,13 +105,34 @@ class TokenLayout:
         return cell_len(text[starts[-1][1] :])
 
 
-class TokenView(Text):
-    """Lines of text and lanes in turn, drawn only when they are asked for."""
+class _LinesOfHits(Sequence[int]):
+    """The line of each hit, looked up when it is asked for: a view is made anew for each step of the cursor."""
 
-    def __init__(self, layout: TokenLayout, lens: Lens, cursor: int) -> None:
+    def __init__(self, layout: TokenLayout, found: TokenHits) -> None:
+        self._layout = layout
+        self._found = found
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def __getitem__(self, index: int) -> int:  # type: ignore[override]  # nobody slices it
+        return self._layout.row_of(*self._found.places[index]) * 2
+
+
+class TokenView(Text):
+    """Lines of text and lanes in turn, drawn only when they are asked for.
+
+    With `found` hits of a search, a mark at the left of `MARGIN` cells tells which lines have one, under any lens.
+    There `hits` has the line of every hit.
+    """
+
+    def __init__(self, layout: TokenLayout, lens: Lens, cursor: int, found: TokenHits | None = None) -> None:
         self._layout = layout
         self._lens = lens
         self._cursor = cursor
+        self._found = found
+        if found is not None:
+            self.hits = _LinesOfHits(layout, found)
 
     def __len__(self) -> int:
         return len(self._layout) * 2
@@ -110,19 +141,33 @@ class TokenView(Text):
         row = self._layout.row(index // 2)
         tokens = self._layout.tokens
         if index % 2 == 0:
-            return Line(*(self._text_span(piece, tokens[piece.token]) for piece in row))
-        return Line(*(self._lane_span(piece, tokens[piece.token]) for piece in row))
+            spans = [span for piece in row for span in self._text_spans(piece, tokens[piece.token])]
+        else:
+            spans = [self._lane_span(piece, tokens[piece.token]) for piece in row]
+        return Line(*spans) if self._found is None else Line(self._margin(index), *spans)
 
     @property
     def cursor_line(self) -> int:
         """The line of the token under the cursor."""
         return self._layout.row_of(self._cursor) * 2
 
-    def _text_span(self, piece: _Piece, token: Token) -> Span:
+    def _margin(self, index: int) -> Span:
+        begins = self._found is not None and index % 2 == 0 and self._layout.any_in_row(self._found.places, index // 2)
+        return Span("» ", Ink.WARN, bold=True) if begins else Span(" " * MARGIN)
+
+    def _text_spans(self, piece: _Piece, token: Token) -> Iterator[Span]:
+        """A hit has a ground of its own, and the lens keeps its ink."""
         ink = self._ink(token)
         if piece.token == self._cursor:
-            return Span(piece.text, Ink.TEXT if ink is Ink.DIM else ink, True, Ground.CURSOR)
-        return Span(piece.text, ink)
+            yield Span(piece.text, Ink.TEXT if ink is Ink.DIM else ink, True, Ground.CURSOR)
+            return
+        at = 0
+        for begin, end in self._found.within(piece.token) if self._found is not None else ():
+            first, last = (max(at, min(edge - piece.begin, len(piece.text))) for edge in (begin, end))
+            yield Span(piece.text[at:first], ink)
+            yield Span(piece.text[first:last], Ink.TEXT if ink is Ink.DIM else ink, True, Ground.SELECTED)
+            at = last
+        yield Span(piece.text[at:], ink)
 
     def _lane_span(self, piece: _Piece, token: Token) -> Span:
         lane = self._lane(piece, token)

@@ -74,7 +74,14 @@ class Tokens(Sequence[Token]):
         """The text of each, made visible; a vocabulary has far fewer than a long rollout."""
         if self._pieces is None:
             return [f"‹{token}›" for token in self.ids]
-        shown = {piece: visible(piece) or "‹›" for piece in set(self._pieces)}
+        return [text or "‹›" for text in self.decoded]
+
+    @cached_property
+    def decoded(self) -> Sequence[str]:
+        """As `texts`, but for tokens that have none of their own; all of them where nobody could decode them."""
+        if self._pieces is None:
+            return [""] * len(self)
+        shown = {piece: visible(piece) for piece in set(self._pieces)}
         return [shown[piece] for piece in self._pieces]
 
     @cached_property

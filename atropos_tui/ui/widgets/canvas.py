@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 from rich.color import Color
-from textual import events
 from textual.geometry import Region, Size
 from textual.strip import Strip
 from textual.widget import Widget
 
 from atropos_tui.ui.ink import Line, Span
+from atropos_tui.ui.style_caches import let_go_of_lines
 
 if TYPE_CHECKING:
     from atropos_tui.ui.app import AtroposApp
+    from atropos_tui.ui.themes import Theme
 
 # Moving the cursor and setting a style costs about as many bytes as this many cells.
 _GAP = 12
@@ -33,8 +34,10 @@ class Canvas(Widget):
         super().__init__(id=id, classes=classes)
         self._painted: list[Line] = []
         self._strips: dict[int, Strip] = {}
+        # What the strips are coloured by.
+        self._look: Theme | None = None
         self._background: Color | None = None
-        # The size that the lines were drawn for.
+        # The size that the lines were drawn for; None where they are out of date.
         self._drawn_size: Size | None = None
 
     def draw(self, width: int, height: int) -> list[Line]:
@@ -42,50 +45,50 @@ class Canvas(Widget):
         raise NotImplementedError
 
     def redraw(self) -> None:
-        """Draw again; hidden canvases wait until they are shown."""
-        width, height = self.size
-        if not (width and height and self.is_attached and self.display):
+        """Draw again; hidden canvases wait until they are painted the next time."""
+        if not (self.size and self.is_attached and self.display):
+            if self._drawn_size is not None:
+                self.redraw_all()
+            return
+        if self._drawn_size != self.size:
+            self._draw_all()
+            self.refresh()
             return
         lines = self._drawn_lines()
         changed: list[Region] = []
         for y, (old, new) in enumerate(zip_longest(self._painted, lines)):
             if old != new:
                 self._strips.pop(y, None)
-                changed.extend(_changed_regions(y, old, new, width))
+                changed.extend(_changed_regions(y, old, new, self.size.width))
         self._painted = lines
         if changed:
             self.refresh(*changed)
 
     def redraw_all(self) -> None:
-        """Draw again although the lines may be equal: their colours or the size changed."""
-        self._painted = []
-        self._strips.clear()
-        self._background = self.rich_style.bgcolor
-        self.redraw()
+        """Draw all lines again when they are painted next: their colours changed, or soon their size will."""
+        self._drawn_size = None
+        self.refresh()
 
     def render_line(self, y: int) -> Strip:
-        if self._drawn_size is None:
-            # The first picture comes before any event tells of a size.
-            self._background = self.rich_style.bgcolor
-            self._painted = self._drawn_lines()
+        if self._drawn_size != self.size:
+            # Here, since the event that tells of a new size comes only after its first picture.
+            self._draw_all()
         if y >= len(self._painted):
             return Strip.blank(self.size.width, self.rich_style)
         if y not in self._strips:
             self._strips[y] = self._strip(self._painted[y])
         return self._strips[y]
 
-    def on_resize(self, event: events.Resize) -> None:
-        if event.size != self._drawn_size:
-            self.redraw_all()
-
-    def on_show(self, event: events.Show) -> None:
-        del event
-        self.redraw()
-
     def notify_style_update(self) -> None:
+        """Of all that a style sheet says, only colours are in the lines; it is asked often, and rarely changes them."""
         super().notify_style_update()
-        if self._painted:
+        if self._painted and (self._look is not self.atropos.look or self._background != self.rich_style.bgcolor):
             self.redraw_all()
+
+    def on_unmount(self) -> None:
+        self._painted = []
+        self._strips.clear()
+        let_go_of_lines(self)
 
     @property
     def atropos(self) -> AtroposApp:
@@ -95,9 +98,14 @@ class Canvas(Widget):
         assert isinstance(self.app, AtroposApp)
         return self.app
 
+    def _draw_all(self) -> None:
+        self._look, self._background = self.atropos.look, self.rich_style.bgcolor
+        self._drawn_size = self.size
+        self._strips.clear()
+        self._painted = self._drawn_lines()
+
     def _drawn_lines(self) -> list[Line]:
         """As many lines as there is room for, each of the whole width."""
-        self._drawn_size = self.size
         width, height = self.size
         lines = [line.fit(width) for line in self.draw(width, height)[:height]]
         return lines + [Line().fit(width)] * (height - len(lines))

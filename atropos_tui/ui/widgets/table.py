@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from atropos_tui.ui.ink import Ground, Ink, Line, Span
 
@@ -12,8 +12,7 @@ from atropos_tui.ui.ink import Ground, Ink, Line, Span
 Cell: TypeAlias = Line | Callable[[int], Line]
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(NamedTuple):
     """`width` cells at least; `grows` takes what is left over. Columns of the highest `rank` are left out first."""
 
     title: str
@@ -27,7 +26,7 @@ class Column:
 class Table:
     """`count` rows; `row` gives one cell for each of `columns`, and is asked for the rows that are shown only.
 
-    `cursor` is the selected row, -1 for none.
+    `cursor` is the selected row, -1 for none; `beyond` is how many more rows there are than can be asked for now.
     """
 
     columns: Sequence[Column]
@@ -36,6 +35,7 @@ class Table:
     cursor: int = -1
     gap: int = 2
     with_head: bool = True
+    beyond: int = 0
 
     def lines(self, width: int, height: int) -> list[Line]:
         """The head and the rows around the cursor; a last line tells how many rows there was no room for."""
@@ -46,9 +46,9 @@ class Table:
             return head[:height]
         first = self._first_row(room)
         rows = [self._row(index, shown, widths, width) for index in range(first, min(self.count, first + room))]
-        hidden = self.count - first - len(rows)
+        hidden = self.count + self.beyond - first - len(rows)
         if hidden > 0 and self.cursor < first + len(rows) - 1:
-            rows[-1] = Line(Span(f"  … {hidden + 1} more", Ink.FAINT))
+            rows[-1] = Line(Span(f"  … {hidden + 1:,} more", Ink.FAINT))
         return [*head, *rows]
 
     def _first_row(self, room: int) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from atropos_tui.ui import formatting
 from atropos_tui.ui.ink import Ground, Ink, Line, Span, merged
@@ -16,8 +16,7 @@ _EMPTY = 0x2800
 _UPPER, _LOWER = 0x01 | 0x02 | 0x08 | 0x10, 0x04 | 0x40 | 0x20 | 0x80
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
+class Sample(NamedTuple):
     """One point of the line and the extent of the band there."""
 
     value: float
