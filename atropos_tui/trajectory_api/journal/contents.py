@@ -17,7 +17,7 @@ KEYS_REMEMBERED = 100_000
 
 
 def group_record(group: QueuedGroup) -> list[Buffer]:
-    """An accepted group; the first piece tells of it, the others are its text as `packed` makes it."""
+    """An accepted group; its text as `packed` makes it."""
     about = {
         "kind": "group",
         "number": group.number,

@@ -97,7 +97,6 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.write(_CONTINUE)
         if self._answering is None:
             self._answer_all()
-            self._reader.make_ready()
         elif self._reader.complete:
             self._transport.pause_reading()
 

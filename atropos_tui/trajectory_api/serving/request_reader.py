@@ -17,8 +17,6 @@ from atropos_tui.trajectory_api.serving.application import Application
 # What is read of a connection at once while heads of requests are awaited.
 _INPUT_BYTES: Final = 64 * 1024
 _LARGEST_HEAD: Final = 64 * 1024
-# Memory for bodies up to this size is made ready before they come.
-_LARGEST_READY: Final = 256 * 1024
 # Memory for a body is taken when its length is announced, but no more at once; the rest as it comes.
 _AT_ONCE: Final = 16 * 1024 * 1024
 
@@ -60,7 +58,6 @@ class RequestReader:
         self._headers: dict[bytes, bytes] = {}
         self._keep_alive = False
         self._body = bytearray()
-        self._ready = bytearray()
         self._length = self._filled = 0
         self._head_bytes = 0
         self._input = memoryview(bytearray(_INPUT_BYTES))
@@ -75,14 +72,6 @@ class RequestReader:
             larger[: self._filled] = self._body
             self._body = larger
         return memoryview(self._body)[self._filled :]
-
-    def make_ready(self) -> None:
-        """Between two requests, while the client has other things to do than to wait: memory for a body like the last.
-
-        Fresh memory costs as much time as the checking of what comes into it.
-        """
-        if self._part is _Part.HEAD and len(self._ready) < self._length <= _LARGEST_READY:
-            self._ready = bytearray(self._length)
 
     def received(self, size: int) -> None:
         """So many bytes are in `buffer`. Raises MalformedRequestError; then the connection is of no more use."""
@@ -144,16 +133,8 @@ class RequestReader:
             return
         self.awaits_continue = expects
         self._filled = 0
-        self._body = self._memory()
+        self._body = bytearray(min(self._length, _AT_ONCE))
         self._part = _Part.MEASURED_BODY if self._length else _Part.CHUNKED_BODY
-
-    def _memory(self) -> bytearray:
-        """For the body that is announced. What is ready is not taken for much smaller ones, which would hold it all."""
-        if not len(self._ready) // 2 < self._length <= len(self._ready):
-            return bytearray(min(self._length, _AT_ONCE))
-        body, self._ready = self._ready, bytearray()
-        del body[self._length :]
-        return body
 
     def on_body(self, body: bytes) -> None:
         if self._part is _Part.MEASURED_BODY:

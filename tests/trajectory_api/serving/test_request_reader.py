@@ -69,7 +69,6 @@ def feed(reader: RequestReader, wire: bytes, cuts: list[int]) -> list[Received]:
         size = min(cuts[min(index, len(cuts) - 1)], len(buffer), len(wire) - at)
         buffer[:size] = wire[at : at + size]
         reader.received(size)
-        reader.make_ready()
         at, index = at + size, index + 1
     return list(reader.complete)
 
@@ -133,18 +132,6 @@ def test_memory_for_a_body_is_not_taken_because_it_is_announced() -> None:
     reader = RequestReader(door)
     feed(reader, b"POST / HTTP/1.1\r\nContent-Length: 1000000000000\r\n\r\n", [1000])
     assert len(reader.buffer()) <= 16 * 1024 * 1024
-
-
-@given(st.lists(st.integers(0, 3000), min_size=1, max_size=12))
-def test_memory_that_was_made_ready_is_no_other_bodys(sizes: list[int]) -> None:
-    bodies = [bytes([index + 1]) * size for index, size in enumerate(sizes)]
-    reader = RequestReader(Door())
-    for body in bodies:
-        feed(reader, Sent("/", body, False).wire, [700])
-    assert [bytes(received.request.body) for received in reader.complete] == bodies
-    assert all(
-        received.request.body.__sizeof__() < 2 * len(received.request.body) + 100 for received in reader.complete
-    )
 
 
 def test_a_body_larger_than_what_is_taken_at_once_grows_to_its_length() -> None:
