@@ -23,6 +23,7 @@ except ImportError:  # not built for every Python; then all groups go the longer
 _LARGEST: Final = 32 * 1024 * 1024
 _LARGEST_FOR_KEPT_PARSER: Final = 1024 * 1024
 _KNOWN: Final = frozenset(FIELDS)
+_NUMBERS: Final = frozenset({float, int})
 _FLOATS: Final = ("advantages", "ref_logprobs", "inference_logprobs")
 _OTHERS: Final = ("messages", "overrides", "images", "distill_token_ids", "distill_logprobs")
 
@@ -80,7 +81,7 @@ def _read(body: Body, data: Any) -> PlainGroup | None:
     right = (
         _has_no_more_lists(body, lists)
         and 0 < len(lengths) == len(scores)
-        and all(type(score) is float or type(score) is int for score in scores)
+        and _NUMBERS.issuperset(map(type, scores))
         and math.isfinite(sum(scores))
         and (env_id is None or type(env_id) is int)
         and all(found is None or isinstance(found, simdjson.Object) for found in objects)

@@ -65,7 +65,8 @@ class GzippedJson:
         parts = parts_within(text, group.json)
         if parts is None:
             return group
-        return replace(group, json=cls(body, len(text), len(parts[0]), b"".join(parts[1:])))
+        json = cls(body, len(text), len(parts[0]), b"".join(parts[1:]))
+        return ScoredGroup(json, group.env_id, group.sequences, group.tokens, group.scores)
 
     @property
     def size(self) -> int:

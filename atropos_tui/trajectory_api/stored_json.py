@@ -54,20 +54,14 @@ class StoredJson:
         return cls(parts, sum(map(len, parts)))
 
     @classmethod
-    def unpacked(cls, packed: bytes) -> StoredJson:
-        """What `packed` has made bytes of."""
-        if not packed.startswith(GZIP_HEADER):
-            return cls.plain(packed)
-        blocks = memoryview(packed)[len(GZIP_HEADER) : -8 - len(_GZIP_END)]
-        return cls((blocks,), int.from_bytes(packed[-4:], "little"), True, int.from_bytes(packed[-8:-4], "little"))
+    def of_gzip(cls, member: bytes) -> StoredJson:
+        """The text of what `gzip_of` made of one."""
+        blocks = memoryview(member)[len(GZIP_HEADER) : -8 - len(_GZIP_END)]
+        return cls((blocks,), int.from_bytes(member[-4:], "little"), True, int.from_bytes(member[-8:-4], "little"))
 
     @property
     def stored_bytes(self) -> int:
         return sum(map(len, self.parts))
-
-    def packed(self) -> bytes:
-        """The text or, when deflated, a gzip member of it."""
-        return b"".join(gzip_of([self]) if self.deflated else self.parts)
 
     def text(self) -> bytes:
         data = b"".join(self.parts)

@@ -17,7 +17,7 @@ def packed(stored: KeptJson) -> tuple[dict[str, Any], Sequence[Buffer]]:
     if isinstance(stored, GzippedJson):
         return {"within": (stored.text_size, stored.opened_size, stored.rest.decode())}, [stored.body]
     if isinstance(stored, StoredJson):
-        return {}, gzip_of([stored]) if stored.deflated else stored.parts
+        return ({"gzip": True}, gzip_of([stored])) if stored.deflated else ({}, stored.parts)
     return {}, [stored.text()]
 
 
@@ -26,7 +26,7 @@ def unpacked(form: dict[str, Any], data: bytes) -> KeptJson:
     if "within" in form:
         text_size, opened_size, rest = form["within"]
         return GzippedJson(data, text_size, opened_size, rest.encode())
-    return StoredJson.unpacked(data)
+    return StoredJson.of_gzip(data) if form.get("gzip") else StoredJson.plain(data)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import fcntl
 import io
 import logging
+import math
 import os
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from atropos_tui.errors import UsageError
 from atropos_tui.trajectory_api.journal.contents import Contents
@@ -22,10 +25,24 @@ from atropos_tui.trajectory_api.journal.records import (
     records,
 )
 
+# Room on the disk is taken in such steps: to find it for each record would take as long as to copy the record.
+_ROOM_AT_ONCE: Final = 4 * 1024 * 1024
+_KEEP_SIZE: Final = 1
 # The most pieces that one system call takes (IOV_MAX).
 _PIECES_AT_ONCE: Final = 1024
 
 logger = logging.getLogger(__name__)
+
+
+def _libc_fallocate() -> Any:
+    """Linux's `fallocate`, which leaves the file's size as it is; None elsewhere."""
+    found = getattr(ctypes.CDLL(None), "fallocate", None)
+    if found is not None:
+        found.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64)
+    return found
+
+
+_fallocate: Final = _libc_fallocate()
 
 
 class LogFile:
@@ -37,6 +54,7 @@ class LogFile:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             self.file = _opened(path)
+            self._room: float = 0
             try:
                 self.size = self._checked_header()
             except BaseException:
@@ -72,6 +90,7 @@ class LogFile:
     def append(self, pieces: Sequence[Buffer]) -> int:
         """Put records at the end; the place of the first. Raises OSError; then none of them is there."""
         begin = at = self.size
+        self._take_room(sum(map(len, pieces)))
         try:
             for some in _batches(pieces):
                 at += _written(self.descriptor, some, at)
@@ -83,10 +102,23 @@ class LogFile:
 
     def take_over(self, other: LogFile) -> None:
         """Become the other file, which has taken this one's place; who still reads this one holds it open."""
-        self.file, self.size = other.file, other.size
+        self.file, self.size, self._room = other.file, other.size, other._room
 
     def close(self) -> None:
-        self.file.close()
+        """Give back the room that no record needed. May be called again."""
+        if not self.file.closed:
+            if self._room:
+                with contextlib.suppress(OSError):
+                    os.ftruncate(self.descriptor, self.size)
+            self.file.close()
+
+    def _take_room(self, size: int) -> None:
+        """Have blocks for so many more bytes. Where that cannot be, the records take them as they come."""
+        if self.size + size <= self._room:
+            return
+        ahead = size + _ROOM_AT_ONCE
+        taken = _fallocate is not None and _fallocate(self.descriptor, _KEEP_SIZE, self.size, ahead) == 0
+        self._room = self.size + ahead if taken else math.inf
 
     def _checked_header(self) -> int:
         """The place behind the header, which an empty file gets. Raises UsageError for another one, and OSError."""

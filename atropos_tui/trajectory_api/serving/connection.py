@@ -17,6 +17,7 @@ from atropos_tui.trajectory_api.request_errors import RequestError
 from atropos_tui.trajectory_api.serving.application import Application
 from atropos_tui.trajectory_api.serving.first_step import Rest, first_step
 from atropos_tui.trajectory_api.serving.request_reader import MalformedRequestError, Received, RequestReader
+from atropos_tui.trajectory_api.serving.wakefulness import Wakefulness
 
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 _BROKEN: Final = Answer(b"Internal Server Error", 500, TEXT)
@@ -27,9 +28,10 @@ logger = logging.getLogger(__name__)
 class Connection(asyncio.BufferedProtocol):
     """Serves one client. `connections` holds it as long as it is open."""
 
-    def __init__(self, application: Application, connections: set[Connection]) -> None:
+    def __init__(self, application: Application, connections: set[Connection], wakefulness: Wakefulness) -> None:
         self._application = application
         self._connections = connections
+        self._wakefulness = wakefulness
         self._reader = RequestReader(application)
         self._loop = asyncio.get_running_loop()
         self._answering: asyncio.Task[None] | None = None
@@ -97,6 +99,7 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.write(_CONTINUE)
         if self._answering is None:
             self._answer_all()
+            self._wakefulness.stay()
         elif self._reader.complete:
             self._transport.pause_reading()
 

@@ -10,6 +10,7 @@ from typing import Final
 from atropos_tui.http_server import SIGNALS
 from atropos_tui.trajectory_api.serving.application import Application
 from atropos_tui.trajectory_api.serving.connection import Connection
+from atropos_tui.trajectory_api.serving.wakefulness import Wakefulness
 
 # Seconds that a silent connection stays open: trainers ask once a step.
 KEEP_ALIVE: Final = 75.0
@@ -46,8 +47,11 @@ class Server:
         for number in SIGNALS:
             loop.add_signal_handler(number, self.stop)
         sweep = loop.create_task(self._close_silent_connections())
+        wakefulness = Wakefulness(loop)
         try:
-            listening = await loop.create_server(self._connection, sock=listener, backlog=BACKLOG)
+            listening = await loop.create_server(
+                lambda: Connection(self._application, self._connections, wakefulness), sock=listener, backlog=BACKLOG
+            )
             on_ready()
             await self._ending.wait()
             listening.close()
@@ -56,9 +60,6 @@ class Server:
             sweep.cancel()
             for number in SIGNALS:
                 loop.remove_signal_handler(number)
-
-    def _connection(self) -> Connection:
-        return Connection(self._application, self._connections)
 
     async def _close_silent_connections(self) -> None:
         loop = asyncio.get_running_loop()

@@ -170,6 +170,15 @@ def test_more_pieces_than_one_system_call_takes_are_written(tmp_path: Path) -> N
     log.close()
 
 
+def test_room_on_the_disk_that_no_record_needed_is_given_back(tmp_path: Path) -> None:
+    path = tmp_path / "a.journal"
+    log = LogFile(path)
+    log.append(group_record(group(1, b"x" * 100_000)))
+    log.close()
+    log.close()
+    assert path.stat().st_blocks * 512 < path.stat().st_size + 64 * 1024
+
+
 def test_an_empty_file_becomes_a_journal_and_another_one_is_left_alone(tmp_path: Path) -> None:
     empty, notes = tmp_path / "empty", tmp_path / "notes"
     empty.touch()
