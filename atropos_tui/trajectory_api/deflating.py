@@ -19,6 +19,8 @@ PATIENCE_BYTES = 256 * 1024 * 1024
 LIMIT_BYTES = 512 * 1024 * 1024
 # How long after a request it is quiet, in seconds: longer than a sender that sends all the time needs for its next.
 QUIET_AFTER = 0.005
+# How often it is looked whether it is quiet; each look takes the interpreter from whoever has it.
+LOOK_EVERY = 0.02
 
 logger = logging.getLogger(__name__)
 
@@ -72,7 +74,7 @@ class Deflater:
         freed = 0
         while (waiting := self._waiting.get()) is not None and not self._closing:
             while self._must_wait():
-                time.sleep(QUIET_AFTER)
+                time.sleep(LOOK_EVERY)
             group, size = waiting
             try:
                 deflate(group)

@@ -7,8 +7,8 @@ here. Any other gzip body is kept as it is until there is time to bring its text
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 from isal import isal_zlib
 
@@ -57,7 +57,7 @@ class GzippedJson:
     text_size: int
     opened_size: int
     rest: bytes
-    deflated: bool = field(default=False, init=False)
+    deflated: ClassVar[bool] = False
 
     @classmethod
     def as_it_came(cls, body: Body, text: bytes, group: ScoredGroup) -> ScoredGroup:

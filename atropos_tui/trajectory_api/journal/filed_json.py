@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 from atropos_tui.trajectory_api.journal.records import Buffer, read_exactly
 from atropos_tui.trajectory_api.reusing import GzippedJson
@@ -41,8 +41,8 @@ class FiledJson:
     end: int
     form: dict[str, Any]
     size: int
-    deflated: bool = field(default=False, init=False)
-    stored_bytes: int = field(default=0, init=False)
+    deflated: ClassVar[bool] = False
+    stored_bytes: ClassVar[int] = 0
 
     def text(self) -> bytes:
         return self._read().text()

@@ -92,7 +92,7 @@ class Journal:
         sizes = [sum(map(len, record)) for record in records]
         self._waiting_bytes.update(zip((group.number for group in groups), sizes, strict=True))
         try:
-            file, start = await self._written(list(chain.from_iterable(records)))
+            file, start = await self._written(list(chain.from_iterable(records)), sum(sizes))
         except OSError as error:
             self._are_gone(group.number for group in groups)
             fault = f"the journal {self.path} cannot be written: {error.strerror}"
@@ -148,9 +148,9 @@ class Journal:
     def _are_gone(self, numbers: Iterable[int]) -> None:
         self._dead_bytes += sum(self._waiting_bytes.pop(number, 0) for number in numbers)
 
-    async def _written(self, records: list[Buffer]) -> Written:
+    async def _written(self, records: list[Buffer], size: int) -> Written:
         """Write records; the file and the place where they are. Raises OSError."""
-        if self._may_write_at_once(records):
+        if self._may_write_at_once(size):
             return self._append(records)
         done: asyncio.Future[Written] = asyncio.get_running_loop().create_future()
         self._hand_over(_Change(lambda: self._append(records), done))
@@ -158,18 +158,14 @@ class Journal:
 
     def _note(self, record: list[Buffer]) -> None:
         """Write what nobody waits for; what cannot be written is tried again with whatever comes next."""
-        if self._may_write_at_once(record):
+        if self._may_write_at_once(sum(map(len, record))):
             self._append_or_remember(record)
         else:
             self._hand_over(_Change(lambda: self._append_or_remember(record)))
 
-    def _may_write_at_once(self, record: list[Buffer]) -> bool:
+    def _may_write_at_once(self, size: int) -> bool:
         """Not while the thread has work, for the file is one after the other's."""
-        return (
-            self._handed_over == self._done
-            and time.monotonic() >= self._at_once_from
-            and sum(map(len, record)) <= _AT_ONCE_BYTES
-        )
+        return size <= _AT_ONCE_BYTES and self._handed_over == self._done and time.monotonic() >= self._at_once_from
 
     def _hand_over(self, change: _Change) -> None:
         if self._thread is None:
@@ -200,7 +196,10 @@ class Journal:
         begin = time.monotonic()
         try:
             self._end_rewriting()
-            start = self._file.append([*self._unwritten, *record]) + sum(map(len, self._unwritten))
+            if self._unwritten:
+                self._file.append(self._unwritten)
+                self._unwritten = []
+            start = self._file.append(record)
         except OSError as error:
             self.trouble = error.strerror or str(error)
             logger.error("the journal %s cannot be written: %s", self.path, self.trouble)
@@ -209,10 +208,8 @@ class Journal:
             end = time.monotonic()
             if end - begin > self._long_write:
                 self._at_once_from = end + (end - begin) * _LEFT_TO_THREAD
-        place = (self._file.file, start)
-        self._unwritten = []
         self.trouble = ""
-        return place
+        return self._file.file, start
 
     def _rewrite_if_worthwhile(self) -> None:
         if self._rewriting is not None or self._dead_bytes < max(self._rewrite_after, self._file.size // 2):

@@ -9,8 +9,7 @@ import io
 import logging
 import math
 import os
-from collections.abc import Iterator, Sequence
-from itertools import islice
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -89,15 +88,15 @@ class LogFile:
 
     def append(self, pieces: Sequence[Buffer]) -> int:
         """Put records at the end; the place of the first. Raises OSError; then none of them is there."""
-        begin = at = self.size
-        self._take_room(sum(map(len, pieces)))
+        begin, size = self.size, sum(map(len, pieces))
+        if begin + size > self._room:
+            self._take_room(size)
         try:
-            for some in _batches(pieces):
-                at += _written(self.descriptor, some, at)
+            _write(self.descriptor, pieces, begin, size)
         except OSError:
             os.ftruncate(self.descriptor, self.size)
             raise
-        self.size = at
+        self.size = begin + size
         return begin
 
     def take_over(self, other: LogFile) -> None:
@@ -114,8 +113,6 @@ class LogFile:
 
     def _take_room(self, size: int) -> None:
         """Have blocks for so many more bytes. Where that cannot be, the records take them as they come."""
-        if self.size + size <= self._room:
-            return
         ahead = size + _ROOM_AT_ONCE
         taken = _fallocate is not None and _fallocate(self.descriptor, _KEEP_SIZE, self.size, ahead) == 0
         self._room = self.size + ahead if taken else math.inf
@@ -164,18 +161,12 @@ def _unusable(path: Path, reason: str) -> UsageError:
     return UsageError(f"cannot use the journal {path}: {reason}", "give another --journal PATH")
 
 
-def _batches(pieces: Sequence[Buffer]) -> Iterator[list[Buffer]]:
-    left = iter(pieces)
-    while some := list(islice(left, _PIECES_AT_ONCE)):
-        yield some
-
-
-def _written(descriptor: int, pieces: list[Buffer], at: int) -> int:
-    """Write all pieces at a place; the bytes written. Raises OSError."""
-    size = sum(map(len, pieces))
-    written = os.pwritev(descriptor, pieces, at)
-    while written < size:
-        # A disk that gets full takes a part first, and then says why.
+def _write(descriptor: int, pieces: Sequence[Buffer], at: int, size: int) -> None:
+    """Write all pieces, `size` bytes, at a place. Raises OSError."""
+    written = os.pwritev(descriptor, pieces[:_PIECES_AT_ONCE], at)
+    if written < size:
+        # There are more than one call takes, or the disk is getting full: it takes a part first, and then says why.
         rest = memoryview(b"".join(pieces))[written:]
-        written += os.pwrite(descriptor, rest, at + written)
-    return size
+        while rest:
+            written = os.pwrite(descriptor, rest, at + size - len(rest))
+            rest = rest[written:]
