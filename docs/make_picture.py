@@ -1,6 +1,7 @@
 """Make the README's picture from a real run: `python docs/make_picture.py [SECONDS]`.
 
-Starts the demo's four processes, lets the policy learn for a while, and saves what the dashboard then shows.
+Starts the demo's four processes, lets the policy learn for a while, and saves what the dashboard shows as soon as some
+groups are in flight then.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from atropos_tui.verbs.pocket_loop import pocket_loop
 
 PICTURE = Path(__file__).with_name("dashboard.svg")
 SIZE = (132, 42)
+FEWEST_IN_FLIGHT = 5
 
 
 async def make_picture(seconds: float) -> None:
@@ -22,6 +24,9 @@ async def make_picture(seconds: float) -> None:
         app = AtroposApp(client, title="demo", mouse=False, theme="dusk")
         async with app.run_test(size=SIZE) as pilot:
             await asyncio.sleep(seconds)
+            async with asyncio.timeout(60):
+                while len(app.moment.snapshot.queue.rows) < FEWEST_IN_FLIGHT:
+                    await pilot.pause(0.1)
             await pilot.pause()
             PICTURE.write_text(app.export_screenshot(title="atropos-tui demo"), encoding="utf-8")
 

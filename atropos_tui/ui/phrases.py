@@ -28,8 +28,6 @@ _ONE_WORD: dict[str, str] = {
     RejectReason.POSTPROCESS_HISTORIES: "postproc.",
     FailReason.INFERENCE_ERROR: "inference",
 }
-# Cells that it takes to tell one dict from another.
-_ROOM_FOR_ITEM = 24
 _FIRST_VALUE = re.compile(r"""\{['"]\w{1,30}['"]: (?P<value>'[^']*|"[^"]*|[^,}]+)""")
 
 
@@ -72,8 +70,8 @@ def one_word_reason(row: EndedRow) -> str:
 
 
 def item_preview(item: str, room: int) -> str:
-    """Items are mostly dicts that all begin alike: where there is little room, the first value alone."""
-    found = _FIRST_VALUE.match(item) if room < _ROOM_FOR_ITEM else None
+    """Items are mostly dicts that all begin alike: where there is no room for all of it, the first value alone."""
+    found = _FIRST_VALUE.match(item) if room < len(item) else None
     return found["value"].strip("'\"") if found else item
 
 
