@@ -50,7 +50,8 @@ async def test_a_file_that_tells_mostly_of_what_is_gone_is_written_anew(tmp_path
         assert time.monotonic() < deadline
         texts[number] = (member := group(number, 8)).stored.text()
         await journal.keep([member])
-    assert path.stat().st_size < 200 * KIB
+    # Some of the small ones come before the new file is taken, as many as there is time for.
+    assert path.stat().st_size < 100 * KIB + 400 * len(texts)
     assert kept[36].stored.text() == texts[37]
     late = group(1_000_000)
     texts[1_000_000] = late.stored.text()

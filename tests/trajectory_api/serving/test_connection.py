@@ -259,7 +259,7 @@ async def test_a_server_that_ends_sends_the_answers_under_way_and_closes_the_res
 
 
 async def test_a_connection_that_is_silent_for_long_is_closed(application: Echo) -> None:
-    server = Server(application, keep_alive=0.05, sweep_every=0.01)
+    server = Server(application, keep_alive=0.3, sweep_every=0.01)
     listener, ready = bind_tcp("127.0.0.1", 0), asyncio.Event()
     serving = asyncio.ensure_future(server.serve_on(listener, ready.set))
     await asyncio.wait_for(ready.wait(), BOUND)
