@@ -22,7 +22,7 @@ from atropos_tui.trajectory_api.journal import contents as told
 from atropos_tui.trajectory_api.journal.contents import Contents
 from atropos_tui.trajectory_api.journal.filed_json import FiledJson, packed
 from atropos_tui.trajectory_api.journal.log_file import LogFile
-from atropos_tui.trajectory_api.journal.records import Buffer
+from atropos_tui.trajectory_api.journal.records import BrokenRecordError, Buffer
 from atropos_tui.trajectory_api.journal.rewriting import Rewriting
 from atropos_tui.trajectory_api.request_errors import RequestError
 from atropos_tui.trajectory_api.wire import Registration
@@ -226,7 +226,7 @@ class Journal:
             return
         try:
             self._rewriting[0].finish()
-        except (OSError, UsageError) as error:
+        except (OSError, UsageError, BrokenRecordError) as error:
             logger.warning("the journal %s stays as large as it is: %s", self.path, error)
         self._rewriting = None
 

@@ -9,7 +9,7 @@ from typing import Final
 from atropos_tui.errors import UsageError
 from atropos_tui.trajectory_api.journal.contents import Contents, entered_record
 from atropos_tui.trajectory_api.journal.log_file import LogFile
-from atropos_tui.trajectory_api.journal.records import FILE_HEADER, Record, read_exactly, records
+from atropos_tui.trajectory_api.journal.records import FILE_HEADER, BrokenRecordError, Record, read_exactly, records
 
 _COPY_AT_ONCE: Final = 4 * 1024 * 1024
 # So little is left to whoever appends, for then nothing may be appended.
@@ -24,7 +24,7 @@ class Rewriting:
         self._copied = old.size
         self._path = old.path.with_name(f"{old.path.name}.new")
         self._new: LogFile | None = None
-        self._failure: OSError | UsageError | None = None
+        self._failure: OSError | UsageError | BrokenRecordError | None = None
         self._cancelled = False
         self.has_ended = False
 
@@ -32,7 +32,7 @@ class Rewriting:
         """Write the new file, all but a little rest of the newest records."""
         try:
             self._write()
-        except (OSError, UsageError) as error:
+        except (OSError, UsageError, BrokenRecordError) as error:
             self._failure = error
             self.discard()
         self.has_ended = True
@@ -48,7 +48,7 @@ class Rewriting:
             self._path.unlink(missing_ok=True)
 
     def finish(self) -> None:
-        """Let the new file take the old one's place. Raises OSError or UsageError; then the old one stays."""
+        """Let the new file take the old one's place. Raises what `run` met, or OSError; then the old one stays."""
         if self._failure is not None:
             raise self._failure
         assert self._new is not None

@@ -135,6 +135,10 @@ class Connection(asyncio.BufferedProtocol):
                 self._send(received.request, answer, answer.pieces)
             else:
                 await self._send_watched(received.request, answer)
+        except Exception:
+            # Half an answer may be out: nothing that could follow would be understood.
+            logger.exception("the answer to %s %s failed", received.request.method, received.request.path)
+            self._transport.abort()
         finally:
             self._answering = None
         self._transport.resume_reading()

@@ -7,10 +7,13 @@ import os
 import time
 from pathlib import Path
 
+import pytest
+
 from atropos_tui.trajectory_api.group import Place, QueuedGroup, ScoreSummary
 from atropos_tui.trajectory_api.journal import Journal
 from atropos_tui.trajectory_api.journal.contents import KEYS_REMEMBERED, delivered_record, group_record
 from atropos_tui.trajectory_api.journal.log_file import LogFile
+from atropos_tui.trajectory_api.journal.records import FILE_HEADER
 from atropos_tui.trajectory_api.journal.rewriting import Rewriting
 from atropos_tui.trajectory_api.stored_json import StoredJson
 
@@ -100,6 +103,26 @@ async def test_a_rewriting_that_fails_leaves_the_old_file(tmp_path: Path) -> Non
         await journal.keep([group(number)])
     journal.close()
     assert set(reopened(path)[0]) == {5, *range(10, 20)}
+
+
+async def test_a_file_that_was_damaged_meanwhile_is_not_written_anew_and_goes_on(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "api.journal"
+    journal = Journal(path, rewrite_after=10 * KIB)
+    kept = [group(number, 10 * KIB) for number in range(1, 6)]
+    for member in kept:
+        await journal.keep([member])
+    with path.open("r+b") as file:
+        file.seek(len(FILE_HEADER))
+        file.write(b"damage")
+    journal.delivered(kept[:4], step=1)
+    deadline = time.monotonic() + 20
+    while "stays as large as it is" not in caplog.text:
+        assert time.monotonic() < deadline
+        await journal.keep([group(6)])
+    journal.close()
+    assert os.listdir(tmp_path) == [path.name]
 
 
 async def test_the_new_file_remembers_no_more_keys_than_are_remembered(tmp_path: Path) -> None:

@@ -44,6 +44,8 @@ class Echo:
             raise ZeroDivisionError("on purpose")
         elif request.path == "/refused":
             raise RequestError(409, "not now")
+        if request.path == "/unsettled":
+            return Answer(b"x", settle=lambda arrived: self.settled[arrived])  # type: ignore[arg-type,return-value]
         if request.path == "/batch":
             return Answer([b"x" * 4_000_000, b"y"], settle=self.settled.append)
         return Answer(request.method.encode() + b" " + request.path.encode() + b" " + bytes(request.body))
@@ -210,6 +212,17 @@ async def test_a_watched_answer_is_settled_as_arrived_when_all_of_it_was_read(
     await until(lambda: application.settled == [True])
     client.send(get("/after"))
     assert (await client.answer())[2] == b"GET /after "
+
+
+async def test_an_answer_that_cannot_be_settled_ends_its_connection(
+    connect: Connect, caplog: pytest.LogCaptureFixture
+) -> None:
+    client = await connect()
+    client.send(get("/unsettled"))
+    assert (await client.answer())[2] == b"x"
+    with contextlib.suppress(ConnectionResetError):
+        assert await client.is_closed()
+    assert "the answer to GET /unsettled failed" in caplog.text
 
 
 async def test_a_watched_answer_is_settled_as_lost_when_the_client_goes(
