@@ -313,6 +313,8 @@ class AtroposApp(CommandingApp):
         self._paint_is_due = False
         if getattr(self._driver, "backed_up", False):
             return  # the terminal is slower than the run; the next tick paints what is newest then
+        if isinstance(self._driver, GuardedDriver) and self._driver.take_dropped():
+            self.action_repaint()
         moment = self.moment
         for screen in self._visible_screens:
             if isinstance(screen, RunScreen):

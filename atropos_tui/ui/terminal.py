@@ -6,16 +6,18 @@ import os
 import selectors
 from codecs import getincrementaldecoder
 from collections.abc import Callable
-from typing import IO, Any
+from typing import Any
 
 from textual._xterm_parser import XTermParser
 from textual.drivers.linux_driver import LinuxDriver
 
 from atropos_tui.terminal_size import terminal_size
+from atropos_tui.ui.terminal_output import TerminalOutput
 
 _X10_REPORT = b"\x1b[M"
 _X10_LENGTH = 6
 _MOST_WAITING_WRITES = 3
+_SECONDS_TO_LEAVE = 2.0
 
 
 def inside_multiplexer() -> bool:
@@ -24,8 +26,8 @@ def inside_multiplexer() -> bool:
 
 
 class GuardedDriver(LinuxDriver):
-    """Textual's driver, except that undecodable input does not crash it, a terminal that is gone ends the app, and the
-    terminal alone says how large it is.
+    """Textual's driver, except that undecodable input does not crash it, a terminal that is gone ends the app, one that
+    is frozen does not keep it from ending, and the terminal alone says how large it is.
 
     Textual by itself reads from a terminal that hung up for ever, with a whole core, and blocks in writing to it; where
     the environment has COLUMNS and LINES, it draws in that size whatever the window's is.
@@ -33,8 +35,35 @@ class GuardedDriver(LinuxDriver):
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self._file: IO[str] = LosableFile(self._file)  # type: ignore[assignment]  # the part that the writer uses
+        assert self._file is not None
+        self._output = TerminalOutput(self._file)
+        self._file = self._output  # type: ignore[assignment]  # the part of a file that the writer uses
         self._size = self._size or self._get_terminal_size()  # of the first picture
+        self._is_ending = False
+        self._has_dropped = False
+
+    def start_application_mode(self) -> None:
+        self._is_ending = False
+        self._output.begin()
+        super().start_application_mode()  # type: ignore[no-untyped-call]
+
+    def stop_application_mode(self) -> None:
+        self._is_ending = True
+        self._output.end_within(_SECONDS_TO_LEAVE)
+        super().stop_application_mode()
+
+    def write(self, data: str) -> None:
+        """As Textual's, which lets the event loop wait once the terminal is far behind; here this is left out then."""
+        assert self._writer_thread is not None
+        if self._writer_thread._queue.full() and not self._is_ending:
+            self._has_dropped = True
+        else:
+            super().write(data)
+
+    def take_dropped(self) -> bool:
+        """Whether something was left out since this was last asked, so that all has to be painted anew."""
+        dropped, self._has_dropped = self._has_dropped, False
+        return dropped
 
     @property
     def backed_up(self) -> bool:
@@ -79,31 +108,6 @@ class GuardedDriver(LinuxDriver):
             return os.read(self.fileno, 4096)
         except OSError:  # a pseudo terminal answers EIO once its other side is closed
             return b""
-
-
-class LosableFile:
-    """Takes what is written to a terminal that is gone, and drops it; otherwise the thread that writes would die."""
-
-    def __init__(self, file: IO[str]) -> None:
-        self._file = file
-        self._lost = False
-
-    def write(self, text: str) -> None:
-        self._attempt(lambda: self._file.write(text))
-
-    def flush(self) -> None:
-        self._attempt(self._file.flush)
-
-    def fileno(self) -> int:
-        return self._file.fileno()
-
-    def _attempt(self, operation: Callable[[], object]) -> None:
-        if self._lost:
-            return
-        try:
-            operation()
-        except OSError:
-            self._lost = True
 
 
 def x10_filter() -> Callable[[bytes], bytes]:

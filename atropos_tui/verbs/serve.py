@@ -98,14 +98,15 @@ async def _serve(
     left_running = False
     try:
         await asyncio.to_thread(worker.wait_ready, READY_SECONDS)
-        left_running = await _show(starter, directory, environment, screen) != "stop"
+        answer = await _show(starter, directory, environment, screen)
+        left_running = answer != "stop"
     finally:
         worker = starter.worker or worker
         if not left_running:
             await asyncio.shield(asyncio.to_thread(worker.terminate, STOP_SECONDS))
     if (status := worker.poll()) is not None and left_running:
         raise AtroposError(f"the worker {how_it_ended(status)}", f"look at what it left: atropos-tui open {directory}")
-    if left_running:
+    if answer == "detach":  # a lost terminal may take no more, and would be waited for
         sys.stdout.write(f"the run goes on; watch it again with: atropos-tui attach {directory}\n")
     return 0
 
