@@ -43,7 +43,7 @@ class BaseEnvConfig(BaseModel):
     )
     use_wandb: bool = Field(True, description="Log metrics to Weights & Biases")
     rollout_server_url: str = Field("http://localhost:8000", description="Address of the trajectory API")
-    total_steps: int = Field(1000, description="Trainer steps to run; -1: as the trainer says")
+    total_steps: int = Field(1000, description="The trainer's step to end at; -1: as the trainer says")
     wandb_name: str | None = Field(None, description="Name of the run in W&B and at the trajectory API")
     num_rollouts_to_keep: int = Field(32, description="Groups shown in a W&B table")
     num_rollouts_per_group_for_logging: int = Field(1, description="Rollouts of each of them; -1: all")

@@ -86,6 +86,7 @@ class _Service:
                     # What an earlier process left is judged by the trainer's step.
                     with contextlib.suppress(TrajectoryApiError):
                         await unless_stopped(self._runtime.scheduler.stop_said, self._env.get_status())
+                self._runtime.trainer.stop_if_late()
                 self._background = [
                     asyncio.create_task(self._sender.run(), name="sender"),
                     asyncio.create_task(self._runtime.trainer.follow(), name="trainer"),

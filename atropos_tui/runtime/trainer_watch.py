@@ -176,12 +176,27 @@ class TrainerWatch:
             self._runtime.scheduler.wake()
             await self._pause()
 
+    def stop_if_late(self) -> None:
+        """End a run that has registered when the trainer had its `total_steps` already, before it makes anything."""
+        step, total = self._env.curr_step, self._env.config.total_steps
+        if step >= total:
+            why = f"the trajectory API at {self._address} is at step {step} already, total_steps is {total}"
+            self._runtime.scheduler.stop(f"{why}; raise it, or GET /reset_data there and register the trainer again")
+
     def _stop_when_enough(self) -> None:
-        """The run ends when the trainer's steps and those that wait in its queue exceed `total_steps`."""
+        """The run ends when the trainer has its `total_steps`, or will have more with what this run has queued for it.
+
+        Upstream counts the whole queue. But what others have queued, or an earlier run, may be enough for all steps
+        before this run has begun, and while it owes them a share of each batch they are none without it.
+        """
+        if self._runtime.scheduler.stopping:
+            return
         config = self._env.config
-        queued = self.queue().queue_size * config.group_size // config.batch_size
-        if self._env.curr_step + queued > config.total_steps and not self._runtime.scheduler.stopping:
-            self._runtime.scheduler.stop(f"the trainer has its {config.total_steps} steps")
+        own = min(int(self._status.get("self_queue_size", self.queue().queue_size)), self._arrived_before_status)
+        step = self._env.curr_step
+        if step < config.total_steps and step + own * config.group_size // config.batch_size <= config.total_steps:
+            return
+        self._runtime.scheduler.stop(f"the trainer has its {config.total_steps} steps")
 
     async def _pause(self) -> None:
         await asyncio.sleep(STATUS_SECONDS_IF_WANTED)

@@ -5,8 +5,9 @@ trainer and environment that speaks to that server can speak to this one. Where 
 
 - `/batch` makes one batch a call, of the oldest groups, and `current_step` counts the batches that were delivered. A
   batch leaves the queue when its answer has been sent; if the client goes away before, it is put back.
-- `/register` always counts: the same settings join the run, others are applied. 409 when the environments that are
-  here can never fill such a batch. Groups that came before the trainer are kept for it.
+- `/register` always counts: the same settings join the run, or begin it anew after its `num_steps`; others are
+  applied. 409 when the environments that are here can never fill such a batch. Groups that came before the trainer are
+  kept for it.
 - `/register-env` answers 200 with a `status` in words to an environment whose groups can never be part of a batch, as
   it does to one that is too early. One that comes back gets its former id: by its `run_id`, or by its name once the
   former has been silent for a minute or has disconnected. `desired_name` may be null.

@@ -132,6 +132,7 @@ class TrajectoryApi:
         environments = [Environment(**row) for row in was.environments.values()]
         groups = journal.waiting_groups(was)
         self.run.restore(registration, was.started, was.step, was.last_number, environments, groups)
+        self.run.latest = journal.latest(was)
         self._intake.remember(_answers_of(was.remembered_keys(), self.run))
 
 

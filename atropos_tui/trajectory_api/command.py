@@ -61,6 +61,10 @@ def _settings(arguments: argparse.Namespace) -> Settings:
     token = read_token(arguments.token_file) if arguments.token_file else None
     if token is None and not is_loopback(arguments.host):
         raise UsageError(f"{arguments.host} can be reached from other machines", "give a --token-file FILE for it")
+    if arguments.max_body_mb < 1:
+        raise UsageError(f"--max-body-mb {arguments.max_body_mb} lets nothing in", "give at least 1")
+    if not arguments.environment_timeout > 0:
+        raise UsageError(f"--environment-timeout {arguments.environment_timeout} is no time", "give seconds above 0")
     journal = arguments.journal
     if journal is None and arguments.run_dir is not None and not arguments.no_journal:
         journal = arguments.run_dir / JOURNAL_NAME

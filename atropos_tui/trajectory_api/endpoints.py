@@ -14,7 +14,7 @@ from atropos_tui.trajectory_api import wire
 from atropos_tui.trajectory_api.http import TEXT, Answer, Request, Settle, json_answer
 from atropos_tui.trajectory_api.inflating import inflate
 from atropos_tui.trajectory_api.intake import GroupReader, Intake
-from atropos_tui.trajectory_api.request_errors import BadBodyError, UnknownEnvironmentError, problem
+from atropos_tui.trajectory_api.request_errors import BadBodyError, RequestError, UnknownEnvironmentError, problem
 from atropos_tui.trajectory_api.run import TrainingRun
 from atropos_tui.trajectory_api.stored_json import KeptJson, StoredJson, gzip_of
 
@@ -27,6 +27,8 @@ _NO_EXAMPLE = Answer(
     b'{"tokens":[],"masks":[],"scores":[],"advantages":[],"ref_logprobs":[],"generation_params":[],'
     b'"inference_logprobs":[],"messages":[],"images":[]}'
 )
+# Whatever is not scored groups is read on the event loop, and small.
+_LARGEST_SETTINGS = 1024 * 1024
 _COMMA = StoredJson.plain(b",").in_plain_blocks()
 
 
@@ -162,7 +164,10 @@ class Endpoints:
         return await asyncio.get_running_loop().run_in_executor(self._workers, work, *arguments)
 
     def _model(self, request: Request, model: type[M]) -> M:
-        text = inflate(request.body, self._body_limit) if request.is_gzipped else request.body
+        limit = min(_LARGEST_SETTINGS, self._body_limit)
+        text = inflate(request.body, limit) if request.is_gzipped else request.body
+        if len(text) > limit:
+            raise RequestError(413, f"the body is larger than the {limit:,} bytes that registrations may have")
         return valid(lambda: model.model_validate_json(text))
 
 

@@ -69,7 +69,8 @@ class Environments:
         return environment.connected and self.silent_for(environment) <= self._timeout
 
     def counting(self) -> list[Environment]:
-        return [environment for environment in self._rows if self.counts(environment)]
+        since = self._clock() - self._timeout
+        return [environment for environment in self._rows if environment.connected and environment.seen_at >= since]
 
     def register(self, request: RegisterEnv) -> Environment:
         """The row of the environment: its former one if it comes back, else a new one."""
@@ -99,9 +100,14 @@ class Environments:
     def clear(self) -> None:
         self._rows = []
 
-    def weight_of(self, environment: Environment) -> float:
-        """Its share of the weights of all that count, each multiplied by its length in tokens."""
-        total = sum(other.claim for other in self.counting())
+    @property
+    def total_claim(self) -> float:
+        """Of all that count."""
+        return sum(other.claim for other in self.counting())
+
+    def weight_of(self, environment: Environment, total: float | None = None) -> float:
+        """Its share of the weights of all that count, each multiplied by its length in tokens; `total` saves adding."""
+        total = self.total_claim if total is None else total
         share = environment.max_token_length * environment.weight / total if total > 0 else 0.0
         return max(LEAST_WEIGHT, share)
 

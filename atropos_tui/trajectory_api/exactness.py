@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
+from itertools import chain
 from typing import Any, Final
 
 from atropos_tui.trajectory_api.wire import FIELDS
@@ -13,6 +15,9 @@ _PER_TOKEN_FLOATS: Final = ("advantages", "ref_logprobs", "inference_logprobs")
 _OBJECTS: Final = ("generation_params", "group_overrides")
 # Rare and deeply nested; a group that has one goes the long way.
 _DISTILLATION: Final = ("distill_token_ids", "distill_logprobs")
+# Values within values; trainers' parsers end at a thousand or less, and would fail at a batch that holds more.
+MOST_NESTED: Final = 100
+_FLAT: Final = frozenset({str, int, float, bool, type(None)})
 
 
 def is_exact(data: Any) -> bool:
@@ -35,7 +40,8 @@ def is_exact(data: Any) -> bool:
             and all(type(score) is float or type(score) is int for score in scores)
             and math.isfinite(sum(scores))
             and all(_is_absent(data.get(field)) or _are_floats(data[field], tokens) for field in _PER_TOKEN_FLOATS)
-            and all(data.get(field) is None or type(data[field]) is dict for field in _OBJECTS)
+            and all(data.get(field) is None or _is_shallow_object(data[field]) for field in _OBJECTS)
+            and (data.get("images") is None or is_shallow([data["images"]]))
             and all(_is_absent(data.get(field)) for field in _DISTILLATION)
             and (_is_absent(data.get("messages")) or _are_messages(data["messages"], len(tokens)))
             and (_is_absent(data.get("overrides")) or _are_overrides(data["overrides"], len(tokens)))
@@ -77,7 +83,10 @@ def _are_floats(rows: Any, tokens: list[list[int]]) -> bool:
 def _are_messages(conversations: Any, sequences: int) -> bool:
     if type(conversations) is not list or len(conversations) != sequences:
         return False
-    return all(type(turns) is list and all(map(_is_message, turns)) for turns in conversations)
+    if not all(type(turns) is list and all(map(_is_message, turns)) for turns in conversations):
+        return False
+    said = chain.from_iterable(map(dict.values, chain.from_iterable(conversations)))
+    return _FLAT.issuperset(map(type, said)) or is_shallow(conversations)
 
 
 def _is_message(turn: Any) -> bool:
@@ -85,4 +94,21 @@ def _is_message(turn: Any) -> bool:
 
 
 def _are_overrides(overrides: Any, sequences: int) -> bool:
-    return type(overrides) is list and len(overrides) == sequences and all(type(entry) is dict for entry in overrides)
+    if type(overrides) is not list or len(overrides) != sequences:
+        return False
+    return all(type(entry) is dict for entry in overrides) and is_shallow(overrides)
+
+
+def _is_shallow_object(value: Any) -> bool:
+    return type(value) is dict and is_shallow([value])
+
+
+def is_shallow(values: Iterable[Any]) -> bool:
+    """Whether parsed JSON is nested less than `MOST_NESTED` deep."""
+    level = values
+    for _ in range(MOST_NESTED):
+        nested = [value for value in level if type(value) not in _FLAT]
+        if not nested:
+            return True
+        level = chain.from_iterable(value.values() if type(value) is dict else value for value in nested)
+    return False

@@ -43,9 +43,10 @@ def why(run: TrainingRun) -> Why:
     target = run.registration.batch_size
     queued = run.queue.sequences
     if not queued:
-        return Why(code="queue_empty", text=_empty_queue(run, target))
+        return Why(code="queue_empty", text=_empty_queue(run, target) + _under_way(run))
     if queued < target:
-        return Why(code="too_few_sequences", text=f"{queued} of the batch's {target} sequences are queued")
+        text = f"{queued} of the batch's {target} sequences are queued"
+        return Why(code="too_few_sequences", text=text + _under_way(run))
     counts = run.queue.counts()
     if not can_pack(counts, target, {}):
         return Why(
@@ -97,6 +98,12 @@ def _empty_queue(run: TrainingRun, target: int) -> str:
     if not len(run.environments):
         return "the queue is empty and no environment has registered"
     return f"the queue is empty; a batch needs {target} sequences"
+
+
+def _under_way(run: TrainingRun) -> str:
+    """Batches that come back if their trainers do not take them."""
+    count = len(run.in_delivery)
+    return f"; {count} {'batch is' if count == 1 else 'batches are'} being sent" if count else ""
 
 
 def _missing_minimum(run: TrainingRun, minimums: dict[int, int]) -> Why:

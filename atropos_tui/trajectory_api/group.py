@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -19,9 +20,19 @@ class ScoreSummary:
 
     @classmethod
     def of(cls, scores: list[float]) -> ScoreSummary:
-        mean = sum(scores) / len(scores)
-        variance = sum((score - mean) ** 2 for score in scores) / len(scores)
-        return cls(mean, min(scores), max(scores), variance**0.5)
+        try:
+            mean = sum(scores) / len(scores)
+            variance = sum((score - mean) ** 2 for score in scores) / len(scores)
+        except OverflowError:
+            variance = math.inf
+        if math.isfinite(variance):
+            return cls(mean, min(scores), max(scores), variance**0.5)
+        # Their squares, or their sum, are larger than any float.
+        largest = max(map(abs, scores))
+        shares = [score / largest / len(scores) for score in scores]
+        mean = sum(shares)
+        spread = (sum((share * len(scores) - mean) ** 2 for share in shares) / len(scores)) ** 0.5
+        return cls(mean * largest, min(scores), max(scores), spread * largest)
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,8 +33,10 @@ class Guard:
         if site not in (None, b"none", b"same-origin"):
             raise RequestError(403, "web pages of other origins may not use this server")
         if self._token is None:
-            # A foreign name that leads to loopback is how a web page pretends to be of this origin (DNS rebinding).
-            if site is not None and not is_loopback(_host_in(request.headers.get(b"host", b""))):
+            # A foreign name that leads to loopback is how a web page pretends to be of this origin (DNS rebinding);
+            # browsers don't tell such a request's site, but always the languages of their owner.
+            by_browser = site is not None or b"accept-language" in request.headers
+            if by_browser and not is_loopback(_host_in(request.headers.get(b"host", b""))):
                 raise RequestError(403, "browsers may use this server by its loopback address only")
             return
         if not hmac.compare_digest(_token_in(request.headers.get(b"authorization", b"")), self._token):

@@ -57,7 +57,7 @@ class LineView(BaseModel):
 
 
 class QueueView(BaseModel):
-    """`bytes` is what the server holds for the oldest group of each line times its length: an estimate."""
+    """`bytes` is the memory that the texts take: an estimate from the oldest and the newest group of each line."""
 
     groups: int
     sequences: int
@@ -147,7 +147,14 @@ def inspect(run: TrainingRun, journal: str | None, journal_trouble: str) -> Insp
 def view_environments(run: TrainingRun) -> EnvironmentsView:
     batch_size = run.registration.batch_size if run.registration else 0
     minimums = run.environments.minimums(batch_size)
-    views = [_view_environment(run, row, minimums.get(row.env_id, 0)) for row in run.environments]
+    total = run.environments.total_claim
+    queued: dict[int | None, dict[int, int]] = {}
+    for (env_id, size), count in run.queue.counts().items():
+        queued.setdefault(env_id, {})[size] = count
+    views = [
+        _view_environment(run, row, minimums.get(row.env_id, 0), queued.get(row.env_id, {}), total)
+        for row in run.environments
+    ]
     return EnvironmentsView(environments=views)
 
 
@@ -181,8 +188,10 @@ def view_groups(run: TrainingRun, limit: int) -> GroupsView:
     return GroupsView(groups=[_view_group(group) for group in islice(reversed(run.recent), limit)])
 
 
-def _view_environment(run: TrainingRun, row: Environment, minimum: int) -> EnvironmentView:
-    own = {size: count for (env_id, size), count in run.queue.counts().items() if env_id == row.env_id}
+def _view_environment(
+    run: TrainingRun, row: Environment, minimum: int, own: dict[int, int], total: float
+) -> EnvironmentView:
+    """`own` is how many groups of each size it has in the queue, `total` the claims of all."""
     buffer = run.buffers.get(row.env_id)
     return EnvironmentView(
         env_id=row.env_id,
@@ -192,7 +201,7 @@ def _view_environment(run: TrainingRun, row: Environment, minimum: int) -> Envir
         silent_for=run.environments.silent_for(row),
         control_url=row.control_url,
         group_size=row.group_size,
-        weight=run.environments.weight_of(row),
+        weight=run.environments.weight_of(row, total),
         minimum=minimum,
         queued_groups=sum(own.values()),
         queued_sequences=sum(size * count for size, count in own.items()),
@@ -200,7 +209,7 @@ def _view_environment(run: TrainingRun, row: Environment, minimum: int) -> Envir
         accepted_groups=row.accepted_groups,
         accepted_sequences=row.accepted_sequences,
         delivered_groups=row.delivered_groups,
-        last_group_ago=time.time() - row.last_group_at if row.last_group_at else None,
+        last_group_ago=max(0.0, time.time() - row.last_group_at) if row.last_group_at else None,
     )
 
 
@@ -210,8 +219,10 @@ def view_queue(queue: GroupQueue) -> QueueView:
     held = 0
     for (env_id, size), count in queue.counts().items():
         oldest = queue.oldest_of((env_id, size))
-        held += count * oldest.stored.stored_bytes
-        age = now - oldest.received_at
+        newest = queue.newest_of((env_id, size))
+        held += count * (oldest.stored.stored_bytes + newest.stored.stored_bytes) // 2
+        # The clock of the day may have been set back.
+        age = max(0.0, now - oldest.received_at)
         lines.append(LineView(env_id=env_id, size=size, groups=count, sequences=size * count, oldest_age=age))
     return QueueView(
         groups=len(queue),

@@ -157,7 +157,7 @@ class Intake:
         return answer
 
     async def _store_small(self, group: QueuedGroup) -> None:
-        if group.stored.deflated:
+        if group.stored.deflated or (self._journal is not None and self._journal.leaves_texts_in_file):
             return
         if self._deflater.is_full:
             await self._off_loop(deflate, group)

@@ -25,6 +25,8 @@ def _gauges(now: Inspection) -> Iterator[str]:
     yield from _family("queue_bytes", "gauge", "memory of the queued groups, estimated", [("", now.queue.bytes)])
     yield from _family("batches_ready", "gauge", "whole batches in the queue, up to 8", [("", now.batches.ready)])
     yield from _family("batches_in_delivery", "gauge", "batches that are being sent", [("", now.batches.in_delivery)])
+    failing = int(bool(now.journal_trouble))
+    yield from _family("journal_failing", "gauge", "1 while the journal cannot be written", [("", failing)])
     yield from _family("warnings", "gauge", "warnings that /inspect shows", [("", len(now.warnings))])
 
 

@@ -7,7 +7,9 @@ can be had. Choosing costs a few such operations for each group that is taken.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from heapq import heapify, heappop, heapreplace
+from math import gcd
 from typing import TypeAlias
 
 # The environment that sent a group (None: it named none that is known) and the group's number of sequences.
@@ -16,37 +18,96 @@ Kind: TypeAlias = tuple[int | None, int]
 
 def reachable_sums(counts: Mapping[int, int], target: int) -> int:
     """Bit n of the result: some of `counts` (size → how many groups) add up to n sequences; for n up to `target`."""
-    sums = 1
-    within = (1 << (target + 1)) - 1
-    for size, count in counts.items():
-        left = min(count, target // size)
-        step = 1
-        while left > 0:
-            taken = min(step, left)
-            sums |= (sums << (taken * size)) & within
-            left -= taken
-            step *= 2
-    return sums
+    return _with_any(1, counts, target)
+
+
+class _Stock:
+    """How many groups of each size there are: of each environment with a minimum share, and of all others together.
+
+    Sizes and sums are in units of what divides all sizes, so that the bitsets are that much shorter.
+    """
+
+    def __init__(self, waiting: Mapping[Kind, int], bound: Iterable[int]) -> None:
+        self.unit = gcd(*(size for _, size in waiting)) or 1
+        self._free: dict[int, int] = {}
+        self._bound: dict[int, dict[int, int]] = {env_id: {} for env_id in bound}
+        for kind, count in waiting.items():
+            self.add(kind, count)
+
+    def add(self, kind: Kind, count: int) -> None:
+        """Below zero: take away so many."""
+        env_id, size = kind
+        counts = self._free if env_id is None else self._bound.get(env_id, self._free)
+        size //= self.unit
+        counts[size] = counts.get(size, 0) + count
+        if not counts[size]:
+            del counts[size]
+
+    def can_make(self, target: int, due: Mapping[int, int]) -> bool:
+        """Whether some of the groups add up to `target` sequences, of which each environment has at least its `due`."""
+        target, rest = divmod(target, self.unit)
+        if rest or self._sequences() < target:
+            return False
+        sums = reachable_sums(self._free, target)
+        for env_id, counts in self._bound.items():
+            least = -(-due[env_id] // self.unit)
+            sums = _with_share(sums, counts, least, target) if least > 0 else _with_any(sums, counts, target)
+        return bool(sums >> target & 1)
+
+    def _sequences(self) -> int:
+        return sum(size * count for counts in (self._free, *self._bound.values()) for size, count in counts.items())
 
 
 def can_pack(waiting: Mapping[Kind, int], target: int, minimums: Mapping[int, int]) -> bool:
     """Whether groups of `waiting` (kind → how many) add up to `target`, each environment's minimum included."""
-    free: dict[int, int] = {}
-    bound: dict[int, dict[int, int]] = {env_id: {} for env_id, least in minimums.items() if least > 0}
-    for (env_id, size), count in waiting.items():
-        counts = free if env_id is None else bound.get(env_id, free)
-        counts[size] = counts.get(size, 0) + count
+    due = {env_id: least for env_id, least in minimums.items() if least > 0}
+    return _Stock(waiting, due).can_make(target, due)
+
+
+def _with_any(sums: int, counts: Mapping[int, int], target: int) -> int:
+    """`sums` after any of `counts` were added to each."""
     within = (1 << (target + 1)) - 1
-    sums = reachable_sums(free, target)
-    for env_id, counts in bound.items():
-        shares = reachable_sums(counts, target) >> minimums[env_id] << minimums[env_id]
-        combined = 0
-        while shares:
-            lowest = shares & -shares
-            combined |= sums << (lowest.bit_length() - 1)
-            shares ^= lowest
-        sums = combined & within
-    return bool(sums >> target & 1)
+    for size, count in counts.items():
+        sums = _with_up_to(sums, size, min(count, target // size), within)
+    return sums
+
+
+def _with_share(sums: int, counts: Mapping[int, int], least: int, target: int) -> int:
+    """`sums` after at least `least` sequences of `counts`, more than none, were added to each."""
+    if not counts:
+        return 0
+    within = (1 << (target + 1)) - 1
+    unit = gcd(*counts)
+    first = -(-least // unit)
+    shares = reachable_sums({size // unit: count for size, count in counts.items()}, target // unit) >> first << first
+    combined = 0
+    # The sums of one environment's groups are few long runs, so that a run takes as little time as one of its sums.
+    for start, length in _runs(shares):
+        combined |= _with_up_to(sums << (start * unit) & within, unit, length - 1, within)
+    return combined
+
+
+def _with_up_to(sums: int, size: int, count: int, within: int) -> int:
+    """`sums` after up to `count` groups of a size were added to each."""
+    step = 1
+    while count > 0:
+        taken = min(step, count)
+        sums |= (sums << (taken * size)) & within
+        count -= taken
+        step *= 2
+    return sums
+
+
+def _runs(bits: int) -> Iterator[tuple[int, int]]:
+    """Where the bits that are set begin, and how many follow each other."""
+    at = 0
+    while bits:
+        unset = (bits & -bits).bit_length() - 1
+        bits >>= unset
+        length = (~bits & (bits + 1)).bit_length() - 1
+        yield at + unset, length
+        bits >>= length
+        at += unset + length
 
 
 def choose(
@@ -60,32 +121,41 @@ def choose(
     `age_of(kind, n)` is the number of the kind's n-th oldest group; smaller is older. Among all subsets that fit, the
     one whose oldest groups are oldest is chosen.
     """
-    left = dict(waiting)
-    if not can_pack(left, target, minimums):
+    due = {env_id: least for env_id, least in minimums.items() if least > 0}
+    stock = _Stock(waiting, due)
+    if not stock.can_make(target, due):
         return None
-    still_due = {env_id: least for env_id, least in minimums.items() if least > 0}
-    taken: dict[Kind, int] = dict.fromkeys(left, 0)
+    kinds = list(waiting)
+    taken = [0] * len(kinds)
+    oldest = [(age_of(kind, 0), at) for at, kind in enumerate(kinds)]
+    heapify(oldest)
     chosen: list[Kind] = []
     while target > 0:
-        kind = min(left, key=lambda kind: age_of(kind, taken[kind]))
-        env_id, size = kind
-        after = {**left, kind: left[kind] - 1}
-        due_after = still_due
-        if env_id is not None and env_id in still_due:
-            due_after = {**still_due, env_id: still_due[env_id] - size}
-        if size <= target and can_pack(after, target - size, due_after):
-            chosen.append(kind)
-            taken[kind] += 1
-            target -= size
-            left, still_due = after, due_after
-            if not left[kind]:
-                del left[kind]
-        else:
+        at = oldest[0][1]
+        env_id, size = kind = kinds[at]
+        due_after = {**due, env_id: due[env_id] - size} if env_id is not None and env_id in due else due
+        stock.add(kind, -1)
+        if size > target or not stock.can_make(target - size, due_after):
             # No batch that holds what is chosen so far has room for a group of this kind, so none later will.
-            del left[kind]
+            stock.add(kind, 1 + taken[at] - waiting[kind])
+            heappop(oldest)
+            continue
+        chosen.append(kind)
+        target, due = target - size, due_after
+        taken[at] += 1
+        if taken[at] < waiting[kind]:
+            heapreplace(oldest, (age_of(kind, taken[at]), at))
+        else:
+            heappop(oldest)
     return chosen
 
 
 def can_ever_pack(sizes: frozenset[int], target: int) -> bool:
     """Whether groups of these sizes, however many of each, can add up to `target` sequences."""
+    if not sizes:
+        return target == 0
+    smallest, largest = min(sizes), max(sizes)
+    # From there on a sum can be had whenever the one that is smaller by one group can.
+    if target > 2 * largest * largest:
+        target -= (target - 2 * largest * largest) // smallest * smallest
     return bool(reachable_sums(dict.fromkeys(sizes, target), target) >> target & 1)

@@ -10,6 +10,7 @@ import threading
 from dataclasses import dataclass
 from typing import Any, Final
 
+from atropos_tui.trajectory_api.exactness import MOST_NESTED
 from atropos_tui.trajectory_api.http import Body
 from atropos_tui.trajectory_api.wire import FIELDS
 
@@ -84,9 +85,15 @@ def _read(body: Body, data: Any) -> PlainGroup | None:
         and _NUMBERS.issuperset(map(type, scores))
         and math.isfinite(sum(scores))
         and (env_id is None or type(env_id) is int)
-        and all(found is None or isinstance(found, simdjson.Object) for found in objects)
+        and all(found is None or _is_shallow_object(found) for found in objects)
     )
     return PlainGroup(frozenset(keys), len(lengths), sum(lengths), scores, env_id) if right else None
+
+
+def _is_shallow_object(value: Any) -> bool:
+    """Whether it is an object that, without lists in it, is nested no deeper than all readers of the batch can read."""
+    # Bytes, whatever its stub says.
+    return isinstance(value, simdjson.Object) and value.mini.count(b"{") < MOST_NESTED  # type: ignore[arg-type]
 
 
 def _has_no_more_lists(body: Body, known: int) -> bool:

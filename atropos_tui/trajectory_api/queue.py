@@ -43,6 +43,10 @@ class GroupQueue:
         """Raises KeyError when no group of the kind waits."""
         return self._waiting[kind][0]
 
+    def newest_of(self, kind: Kind) -> QueuedGroup:
+        """Raises KeyError when no group of the kind waits."""
+        return self._waiting[kind][-1]
+
     def put(self, group: QueuedGroup) -> None:
         """Add a group that is newer than all that wait of its kind."""
         self._waiting.setdefault((group.env_id, group.sequences), deque()).append(group)
@@ -73,7 +77,8 @@ class GroupQueue:
 
     def put_back(self, groups: Iterable[QueuedGroup]) -> None:
         """Return groups that were taken to the places they had."""
-        for group in groups:
+        # The newest first: then each is older than those that were put back before it, and goes to the front at once.
+        for group in sorted(groups, key=_age, reverse=True):
             line = self._waiting.setdefault((group.env_id, group.sequences), deque())
             older = []
             while line and line[0].number < group.number:

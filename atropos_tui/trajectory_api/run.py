@@ -2,8 +2,8 @@
 
     no trainer ──register──► registered ──first GET /batch──► started
         ▲                        │ ▲                              │ ▲
-        └───────── reset ────────┘ └─ register, same settings: ───┘ └─ register, other settings: they are applied,
-                                      one more trainer process         the step moves to `starting_step`
+        └───────── reset ────────┘ └─ register, same settings: ───┘ └─ register, other settings, or after `num_steps`:
+                                      one more trainer process         applied, the step moves to `starting_step`
 
 Data that comes before a trainer is kept for it. A batch is taken, then either delivered or put back; only delivered
 ones count as steps.
@@ -105,7 +105,7 @@ class TrainingRun:
 
     def register(self, registration: Registration) -> None:
         """Apply a trainer's settings. Raises RequestError (409) when the environments here cannot fill a batch."""
-        if registration == self.registration:
+        if registration == self.registration and not self._has_all_steps(registration):
             return
         sizes = frozenset(row.group_size for row in self.environments.counting())
         if sizes and not can_ever_pack(sizes, registration.batch_size):
@@ -315,13 +315,16 @@ class TrainingRun:
         for group, queued in groups:
             if queued or group.env_id is None:
                 self.queue.put(group)
-                self.latest = group.stored
             else:
                 group.place = Place.BUFFERED
                 self.buffers.setdefault(group.env_id, GroupQueue()).put(group)
             self.recent.append(group)
         for row in environments:
             self._buffer_again(row)
+
+    def _has_all_steps(self, registration: Registration) -> bool:
+        """Whether the trainer got all batches that it wanted, so that one that registers now begins anew."""
+        return registration.starting_step < registration.num_steps <= self.step
 
     def _row_for(self, request: RegisterEnv) -> Environment:
         return self.environments.register(request)

@@ -6,11 +6,15 @@ tokens and exactly 1.0 where a token was not sampled. `distill_*` have the shape
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, FiniteFloat, field_validator
 
 DEFAULT_ENV_NAME = "environment"
+# Choosing a batch takes time in proportion to its size.
+LARGEST_BATCH: Final = 2**24
+# What the journal and all readers of JSON can hold.
+Integer: TypeAlias = Annotated[int, Field(ge=-(2**63), lt=2**63)]
 
 
 class ScoredData(BaseModel):
@@ -38,12 +42,12 @@ class Registration(BaseModel):
 
     wandb_group: str
     wandb_project: str
-    batch_size: int = Field(ge=1)
-    max_token_len: int
+    batch_size: int = Field(ge=1, le=LARGEST_BATCH)
+    max_token_len: Integer
     checkpoint_dir: str
-    save_checkpoint_interval: int
-    starting_step: int
-    num_steps: int
+    save_checkpoint_interval: Integer
+    starting_step: Integer
+    num_steps: Integer
 
 
 class LenientRegistration(Registration):
@@ -54,9 +58,9 @@ class LenientRegistration(Registration):
     wandb_group: str = Field("", validation_alias=AliasChoices("wandb_group", "run_group", "run_id"))
     wandb_project: str = Field("", validation_alias=AliasChoices("wandb_project", "run_project"))
     checkpoint_dir: str = ""
-    save_checkpoint_interval: int = 0
-    starting_step: int = 0
-    num_steps: int = -1
+    save_checkpoint_interval: Integer = 0
+    starting_step: Integer = 0
+    num_steps: Integer = -1
 
     @field_validator("*", mode="before")
     @classmethod
@@ -72,11 +76,12 @@ class RegisterEnv(BaseModel):
     watched.
     """
 
-    max_token_length: int
+    max_token_length: Integer
     desired_name: str | None = None
-    weight: float | None = 1.0
-    group_size: int = Field(ge=1)
-    min_batch_allocation: float | None = Field(None, ge=0)
+    weight: FiniteFloat | None = 1.0
+    group_size: int = Field(ge=1, lt=2**63)
+    # Above 1 it is cut down, as upstream does; so large that it cannot be multiplied, it would be a mistake.
+    min_batch_allocation: FiniteFloat | None = Field(None, ge=0, le=1000)
     run_id: str | None = None
     control_url: str | None = None
 

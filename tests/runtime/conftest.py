@@ -7,12 +7,20 @@ from typing import Any
 import pytest
 
 from atropos_tui.runtime.config import BaseEnvConfig
+from tests.ports import held_port
 from tests.runtime.serving_parts import FakeTrajectoryApi, ScriptedEnv, make_tokenizer
 
 
 @pytest.fixture(scope="session")
 def tokenizer_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_tokenizer(tmp_path_factory.mktemp("tokenizer"))
+
+
+@pytest.fixture
+def silent_port() -> Iterator[int]:
+    """A port on which nobody listens."""
+    with held_port() as port:
+        yield port
 
 
 @pytest.fixture

@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.ports import hold_port, port_of
+
 
 @dataclass(frozen=True)
 class Request:
@@ -80,7 +82,7 @@ def endless(api: ScriptedApi, request: Request) -> bytes:
 
 def hang(api: ScriptedApi, request: Request) -> None:
     """No answer before the API is stopped; the connection stays open."""
-    api.hanging.wait(60)
+    api.hanging.wait(600)
 
 
 def knowing(*env_ids: int) -> Behaviour:
@@ -102,10 +104,11 @@ class ScriptedApi:
     requests: list[Request] = field(default_factory=list)
     queue: dict[str, dict[str, Any]] = field(default_factory=dict)
     most_at_once: int = 0
-    port: int = 0
 
     def __post_init__(self) -> None:
         self.hanging = threading.Event()
+        self._holding = hold_port()  # also after `stop`
+        self.port = port_of(self._holding)
         self._at_once = 0
         self._lock = threading.Lock()
 
@@ -122,19 +125,19 @@ class ScriptedApi:
         self.queue.setdefault(request.key, request.group)
 
     def start(self) -> None:
-        """Listen, on the same port as before if there was one."""
+        """Listen, always on the same port."""
         self.hanging.clear()
         self._loop = asyncio.new_event_loop()
         listening = threading.Event()
         self._thread = threading.Thread(target=self._run, args=(listening,), daemon=True)
         self._thread.start()
-        assert listening.wait(10), "the scripted API does not listen"
+        assert listening.wait(60), "the scripted API does not listen"
 
     def stop(self) -> None:
         """Close the socket and every connection."""
         self.hanging.set()
         self._loop.call_soon_threadsafe(self._stopped.set)
-        self._thread.join(10)
+        self._thread.join(60)
         assert not self._thread.is_alive()
 
     def _run(self, listening: threading.Event) -> None:
@@ -156,14 +159,13 @@ class ScriptedApi:
             writer.transport.abort()
 
         server = await asyncio.start_server(connected, "127.0.0.1", self.port, reuse_address=True)
-        self.port = server.sockets[0].getsockname()[1]
         listening.set()
         await self._stopped.wait()
         server.close()
         for task in list(connections):
             task.cancel()
         if connections:
-            await asyncio.wait(connections, timeout=5)
+            await asyncio.wait(connections, timeout=60)
 
     async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while True:
@@ -208,7 +210,7 @@ def scripted_api(*script: Behaviour, then: Behaviour = accept) -> Iterator[Scrip
             api.stop()
 
 
-async def until(condition: Callable[[], object], what: str, seconds: float = 20.0) -> None:
+async def until(condition: Callable[[], object], what: str, seconds: float = 60.0) -> None:
     """Wait for a condition, within a bound that only a failure reaches."""
     assert await comes_true(condition, seconds), f"{what} did not come within {seconds} s"
 

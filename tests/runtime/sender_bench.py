@@ -42,7 +42,7 @@ class Bench:
         self.seen = Watching()
         self.stream = EventStream(self.seen)
         self.outbox = Outbox(path)
-        options = {"delay_after": lambda failures: SOON, "timeout": 20.0, "key_prefix": "run"} | options
+        options = {"delay_after": lambda failures: SOON, "timeout": 60.0, "key_prefix": "run"} | options
         self.sender = Sender(outbox=self.outbox, api_url=api_url, stream=self.stream, **options)
         self.running = asyncio.create_task(self.sender.run())
 
@@ -52,7 +52,7 @@ class Bench:
             await self.sender.submit(checked_group(group_id, length), group_id, step)
 
     async def drained(self) -> None:
-        assert await self.sender.drain(20.0), f"{self.sender.depth} groups are left"
+        assert await self.sender.drain(60.0), f"{self.sender.depth} groups are left"
 
     def outcomes(self) -> dict[Outcome, int]:
         counts = self.stream.counts()
@@ -62,7 +62,7 @@ class Bench:
     async def close(self) -> None:
         await self.sender.close()
         with contextlib.suppress(asyncio.CancelledError):
-            await asyncio.wait_for(self.running, 10)
+            await asyncio.wait_for(self.running, 60)
         self.outbox.close()
         assert self.stream.counts().balanced, self.stream.violations
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import socket
 import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -22,8 +21,9 @@ from atropos_tui.ledger import EventStream, GroupContent
 from atropos_tui.ledger.events import EventBase
 from atropos_tui.runtime.base_env import BaseEnv
 from atropos_tui.runtime.config import BaseEnvConfig
+from tests.ports import hold_port, port_of
 
-PATIENCE = 20.0
+PATIENCE = 60.0
 
 
 def make_tokenizer(directory: Path) -> Path:
@@ -147,9 +147,10 @@ class FakeTrajectoryApi:
         self.forgotten = False
         self.more_status: dict[str, Any] = {}
         vars(self).update(settings)
-        self._listener = bind_tcp("127.0.0.1", port)
+        self._holding = hold_port(port)  # also after `stop`
+        self.port = port_of(self._holding)
+        self._listener = bind_tcp("127.0.0.1", self.port)
         self.url = url_of(self._listener)
-        self.port = self._listener.getsockname()[1]
         self._server: HttpServer | None = None
         self._thread: threading.Thread | None = None
 
@@ -244,12 +245,6 @@ class FakeTrajectoryApi:
             body = gzip.decompress(body)
         self.groups.append(json.loads(body))
         return JSONResponse({"status": "received"})
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @contextlib.asynccontextmanager

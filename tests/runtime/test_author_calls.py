@@ -119,4 +119,4 @@ async def test_our_own_cancellation_reaches_the_code_and_is_raised():
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    await asyncio.wait_for(ended.wait(), 5)
+    await asyncio.wait_for(ended.wait(), 60)

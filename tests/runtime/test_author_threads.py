@@ -28,7 +28,7 @@ async def test_blocking_rewards_run_beside_each_other_and_the_loop_goes_on(make_
 
     def reward() -> list[float]:
         groups.append(current_group.get())
-        together.wait(20)
+        together.wait(60)
         return [0.0, 1.0, 0.5, 0.25]
 
     async def rewarded(item: Any) -> Any:
@@ -41,7 +41,7 @@ async def test_blocking_rewards_run_beside_each_other_and_the_loop_goes_on(make_
         await until(lambda: len(groups) == 8)
         asked = api.status_calls
         await until(lambda: api.status_calls > asked + 2)
-        together.wait(20)
+        together.wait(60)
         await until(lambda: len(api.groups) == 8)
     assert sorted(group or 0 for group in groups) == list(range(1, 9))
 

@@ -62,7 +62,7 @@ def test_many_threads_write_whole_lines(tmp_path: Path) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join(60)
     writer.close()
     found = [(line["thread"], line["number"]) for line in lines(writer.path)]
     assert sorted(found) == [(thread, number) for thread in range(4) for number in range(50)]
@@ -90,7 +90,7 @@ def test_a_killed_process_leaves_every_line_that_it_had_written(tmp_path: Path) 
         writer.stdout.readline()
     writer.send_signal(signal.SIGKILL)
     told = 20 + len(writer.stdout.read().splitlines())
-    writer.wait(30)
+    writer.wait(60)
     writer.stdout.close()
     whole = path.read_bytes().split(b"\n")[:-1]
     assert [json.loads(line)["number"] for line in whole] == list(range(len(whole)))

@@ -32,7 +32,7 @@ class FakeWandb(SimpleNamespace):
         self.loop_threads: set[int] = set()
 
     def init(self, **settings: Any) -> Any:
-        self.let_init_end.wait(20)
+        self.let_init_end.wait(600)
         if self.init_error is not None:
             raise self.init_error
         self.settings = settings
@@ -204,7 +204,7 @@ async def test_an_override_fills_the_mapping_and_super_merges(
     assert (wandb.settings["project"], wandb.settings["group"]) == ("project", "group")
     assert ("trainer_step", {}) in wandb.axes
     assert ("*", {"step_metric": "trainer_step"}) in wandb.axes
-    assert wandb.finished.wait(5)
+    assert wandb.finished.wait(60)
 
 
 async def test_an_init_that_takes_long_holds_no_rollout_up(make_env: MakeEnv, api: FakeTrajectoryApi, wandb: FakeWandb):

@@ -222,7 +222,7 @@ def run(program: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "TRANSFORMERS_VERBOSITY": "error"}
     return subprocess.run(
         [sys.executable, str(program), *arguments],
-        cwd=program.parent, env=environment, capture_output=True, text=True, timeout=60, check=False,
+        cwd=program.parent, env=environment, capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
 
 
@@ -259,7 +259,7 @@ async def test_a_signal_ends_a_serving_program_in_good_order(program: Path, api:
     try:
         await until(lambda: len(api.groups) >= 3, patience=60)
         child.send_signal(signal.SIGTERM)
-        assert await asyncio.wait_for(child.wait(), 30) == 0
+        assert await asyncio.wait_for(child.wait(), 60) == 0
     finally:
         if child.returncode is None:
             child.kill()
@@ -294,5 +294,5 @@ async def test_a_stop_reaches_a_mode_whose_rollouts_take_long(make_env: MakeEnv,
     await inside.wait()
     env.control.stop()
     with pytest.raises(AtroposError, match="stopped"):
-        await asyncio.wait_for(run_task, 10)
+        await asyncio.wait_for(run_task, 60)
     assert env._runtime.stream.counts().by_outcome["in_flight"] == 0

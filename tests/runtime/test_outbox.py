@@ -123,7 +123,7 @@ class TestRows:
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(30)
+            thread.join(60)
         assert sorted(ids(outbox)) == [first + number for first in (0, 100, 200, 300) for number in range(0, 25, 2)]
         assert outbox.depth() == 52
 
@@ -165,7 +165,7 @@ class TestRestart:
         told = [int(writer.stdout.readline()) for _ in range(20 + 37 * round_)]
         writer.send_signal(signal.SIGKILL)
         told += [int(line) for line in writer.stdout.read().split("\n")[:-1]]
-        assert writer.wait(30) == -signal.SIGKILL
+        assert writer.wait(60) == -signal.SIGKILL
         writer.stdout.close()
         outbox = Outbox(path)
         rows = outbox.pending(limit=outbox.depth())

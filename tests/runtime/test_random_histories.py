@@ -185,7 +185,7 @@ async def live(env: ScriptedEnv, wire: Wire, history: list[str], patient: bool, 
     if patient:
         await until(lambda: run.done() or at_rest())
     env.control.stop()
-    await asyncio.wait_for(run, 30)
+    await asyncio.wait_for(run, 60)
 
 
 def check(env: ScriptedEnv, wire: Wire, seen: RecordedEvents) -> None:

@@ -172,6 +172,8 @@ async def test_a_rollout_that_never_ends_is_a_timeout_and_frees_its_slot(make_en
 
     async def hang(item: Any) -> Any:
         if item == 1:
+            # The next one may be slow, as on a busy machine.
+            env.config = env.config.model_copy(update={"worker_timeout": 60})
             await asyncio.Event().wait()
         return good_group(), []
 
@@ -193,13 +195,18 @@ async def test_an_override_of_sending_that_hangs_is_a_timeout_too(make_env: Make
 
 async def test_a_rollout_that_hangs_after_its_group_was_sent_changes_no_outcome(make_env: MakeEnv):
     class Lingering(ScriptedEnv):
+        sent = 0
+
         async def handle_send_to_api(self, *arguments: Any, **keywords: Any) -> None:
             await super().handle_send_to_api(*arguments, **keywords)
+            self.sent += 1
             await asyncio.Event().wait()
 
     env = make_env(Lingering, worker_timeout=0.2)
-    await serve_items(env, [1])
-    assert outcomes(env) == {"delivered": 1}
+    async with serving(env):
+        # On a busy machine the time may be over before a group was sent.
+        await until(lambda: env.sent > 3)
+    assert outcomes(env)["delivered"] >= env.sent
 
 
 async def test_timeouts_and_inference_errors_are_tried_again_as_often_as_the_config_says(make_env: MakeEnv):
@@ -443,11 +450,66 @@ async def test_the_run_ends_when_the_trainer_has_its_steps(make_env: MakeEnv, ap
     async with serving(env) as run:
         await until(lambda: env.collected)
         api.step = 6
-        await asyncio.wait_for(run, 20)
+        await asyncio.wait_for(run, 60)
     (ended,) = seen.of("run_ended")
     assert ended.state == "finished"
     assert "5 steps" in ended.why
     assert seen.states()[-2:] == ["finishing", "finished"]
+    assert api.disconnected == [0]
+
+
+async def test_what_others_have_queued_does_not_count_as_steps_of_this_run(make_env: MakeEnv, api: FakeTrajectoryApi):
+    """An API that lives on may hold more groups of an earlier run, or of another environment, than all steps need."""
+    api.queue_size, api.more_status = 1000, {"self_queue_size": 0}
+    env = make_env(total_steps=5, max_batches_offpolicy=0)
+    seen = watched(env)
+    async with serving(env) as run:
+        await until(lambda: len(api.groups) >= 2)
+        asked = api.status_calls
+        await until(lambda: api.status_calls > asked + 2)
+        assert not run.done()
+        api.step = 5
+        await asyncio.wait_for(run, 20)
+    (ended,) = seen.of("run_ended")
+    assert (ended.state, ended.why) == ("finished", "the trainer has its 5 steps")
+
+
+async def test_what_an_earlier_run_of_the_same_number_has_queued_does_not_count_either(
+    make_env: MakeEnv, api: FakeTrajectoryApi
+):
+    api.queue_size = 1000
+    env = make_env(total_steps=5, max_batches_offpolicy=0)
+    env.items = iter([1, 2])
+    async with serving(env) as run:
+        await until(lambda: len(api.groups) == 2)
+        asked = api.status_calls
+        await until(lambda: api.status_calls > asked + 2)
+        assert not run.done()
+
+
+async def test_a_run_ends_when_what_it_has_queued_makes_up_the_trainers_steps(
+    make_env: MakeEnv, api: FakeTrajectoryApi
+):
+    api.queue_size, api.batch_size = None, 8
+    env = make_env(total_steps=2, max_batches_offpolicy=0)
+    seen = watched(env)
+    async with serving(env) as run:
+        await asyncio.wait_for(run, 30)
+    (ended,) = seen.of("run_ended")
+    assert ended.why == "the trainer has its 2 steps"
+    assert len(api.groups) * env.config.group_size > 2 * env.config.batch_size
+
+
+async def test_a_run_that_begins_after_its_last_step_says_so(make_env: MakeEnv, api: FakeTrajectoryApi):
+    api.step = api.starting_step = 50
+    env = make_env(total_steps=20)
+    seen = watched(env)
+    async with serving(env) as run:
+        await asyncio.wait_for(run, 20)
+    (ended,) = seen.of("run_ended")
+    assert "is at step 50 already, total_steps is 20" in ended.why
+    assert "/reset_data" in ended.why
+    assert (api.groups, env.collected) == ([], [])
     assert api.disconnected == [0]
 
 

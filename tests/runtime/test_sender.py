@@ -6,6 +6,7 @@ import asyncio
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -52,7 +53,7 @@ class TestDelivery:
         assert request.group == {**checked_group(1).body, "env_id": 3}
         (delivered,) = b.seen.of(GroupDelivered)
         assert (delivered.reason, delivered.attempts) == (DeliveredAs.RECEIVED, 1)
-        assert 0 < delivered.latency < 20
+        assert 0 < delivered.latency < 60
 
     async def test_a_large_group_arrives_compressed(self) -> None:
         with scripted_api() as api:
@@ -93,7 +94,7 @@ class TestDelivery:
         together = threading.Barrier(4)
 
         def meet(api: ScriptedApi, request: Request) -> bytes:
-            together.wait(10)
+            together.wait(60)
             return accept(api, request)
 
         with scripted_api(then=meet) as api:
@@ -261,13 +262,22 @@ class TestOneProcessAfterAnother:
 
 
 class TestWriting:
-    async def test_a_cancelled_submit_either_wrote_the_group_or_raises(self, path: Path | None) -> None:
+    async def test_a_cancelled_submit_either_wrote_the_group_or_raises(
+        self, path: Path | None, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         with scripted_api() as api:
             async with bench(api.url, path) as b:
                 await b.submit(1)
                 await b.drained()
                 b.stream.publish(GroupStarted, group_id=2, item="", rollouts=2, step=0)
                 submitted = []
+                add, adding = b.outbox.add, threading.Event()
+
+                def noted(*arguments: Any, **options: Any) -> Any:
+                    adding.set()
+                    return add(*arguments, **options)
+
+                monkeypatch.setattr(b.outbox, "add", noted)
 
                 async def work() -> None:
                     await b.sender.submit(checked_group(2), 2, 0)
@@ -277,7 +287,8 @@ class TestWriting:
                 b.outbox._lock.acquire()
                 worker = asyncio.create_task(work())
                 try:
-                    assert not await comes_true(lambda: submitted, 0.1)
+                    await until(adding.is_set, "the write")
+                    assert not submitted
                     worker.cancel()
                     assert not await comes_true(worker.done, 0.05)
                     worker.cancel()
@@ -315,7 +326,7 @@ class TestLife:
             async with bench(api.url, env_id=None) as b:
                 await b.submit(*range(1, 21))
                 b.sender.set_registration(3)
-                deadline = time.monotonic() + 20
+                deadline = time.monotonic() + 60
                 while len(api.queue) < 20 and time.monotonic() < deadline:
                     sum(range(10_000))  # computes, and never lets the loop go on
                 assert len(api.queue) == 20
@@ -327,20 +338,20 @@ class TestLife:
                 await b.submit(1)
                 assert not await b.sender.drain(0.1)
                 api.then = accept
-                assert await b.sender.drain(20.0)
+                assert await b.sender.drain(60.0)
 
     async def test_closing_lets_the_request_under_way_come_to_its_end(self) -> None:
         go_on = threading.Event()
 
         def slowly(api: ScriptedApi, request: Request) -> bytes:
-            go_on.wait(20)
+            go_on.wait(60)
             return accept(api, request)
 
         with scripted_api(then=slowly) as api:
             async with bench(api.url) as b:
                 await b.submit(1, 2)
                 await until(lambda: api.requests, "the request")
-                closing = asyncio.create_task(b.sender.close(grace=20.0))
+                closing = asyncio.create_task(b.sender.close(grace=60.0))
                 await comes_true(closing.done, 0.05)
                 go_on.set()
                 await closing
@@ -350,7 +361,7 @@ class TestLife:
     @pytest.mark.parametrize("how", ["close", "cancel"])
     async def test_an_api_that_hangs_does_not_hold_up_the_end(self, how: str, tmp_path: Path) -> None:
         with scripted_api(hang) as api:
-            async with bench(api.url, tmp_path / "outbox.db") as b:
+            async with bench(api.url, tmp_path / "outbox.db", timeout=600.0) as b:
                 await b.submit(1)
                 await until(lambda: api.requests, "the request")
                 began = time.monotonic()
@@ -361,7 +372,7 @@ class TestLife:
                     b.running.cancel()
                     with pytest.raises(asyncio.CancelledError):
                         await b.running
-                assert time.monotonic() - began < 5
+                assert time.monotonic() - began < 60
                 assert b.outcomes() == {Outcome.IN_OUTBOX: 1}
                 await until(
                     lambda: "sender" not in {thread.name for thread in threading.enumerate()}, "its thread's end"
@@ -377,5 +388,5 @@ class TestLife:
                 monkeypatch.setattr(b.outbox, "get", lambda group_id: 1 / 0)
                 await b.submit(1)
                 with pytest.raises(ZeroDivisionError):
-                    await asyncio.wait_for(asyncio.shield(b.running), 10)
+                    await asyncio.wait_for(asyncio.shield(b.running), 60)
                 b.running = asyncio.create_task(asyncio.sleep(0))

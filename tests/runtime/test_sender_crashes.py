@@ -25,7 +25,7 @@ def test_groups_survive_kills_of_the_worker_and_restarts_of_the_api(tmp_path: Pa
                     api.stop()
             finally:
                 worker.send_signal(signal.SIGKILL)
-                worker.wait(30)
+                worker.wait(60)
             if number % 2:
                 api.start()
         api.stop()

@@ -16,7 +16,6 @@ from tests.runtime.serving_parts import (
     FakeTrajectoryApi,
     RecordedEvents,
     ScriptedEnv,
-    free_port,
     serving,
     until,
     watched,
@@ -29,8 +28,8 @@ def waits(seen: RecordedEvents) -> list[str]:
     return [event.waiting_for for event in seen.of("state_changed")]
 
 
-async def test_a_run_waits_for_an_api_that_comes_later_and_names_its_address(make_env: MakeEnv):
-    port = free_port()
+async def test_a_run_waits_for_an_api_that_comes_later_and_names_its_address(make_env: MakeEnv, silent_port: int):
+    port = silent_port
     env = make_env(rollout_server_url=f"http://127.0.0.1:{port}")
     seen = watched(env)
     async with serving(env):
@@ -227,8 +226,8 @@ async def test_a_setup_that_leaks_an_end_is_a_crash_that_says_so(make_env: MakeE
     assert seen.of("run_ended")[0].state == "crashed"
 
 
-async def test_a_run_can_be_stopped_while_it_waits(make_env: MakeEnv):
-    env = make_env(rollout_server_url=f"http://127.0.0.1:{free_port()}")
+async def test_a_run_can_be_stopped_while_it_waits(make_env: MakeEnv, silent_port: int):
+    env = make_env(rollout_server_url=f"http://127.0.0.1:{silent_port}")
     seen = watched(env)
     async with serving(env) as run:
         await until(lambda: any(waits(seen)))

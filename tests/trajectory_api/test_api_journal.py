@@ -106,6 +106,34 @@ async def test_keys_are_known_over_a_restart_delivered_or_not(restart: Restart) 
     assert (await api.get("/status")).json()["queue_size"] == 0
 
 
+async def test_the_latest_example_is_known_over_restarts_delivered_or_not(restart: Restart) -> None:
+    api = restart()
+    await api.start_run()
+    for mark in range(4):
+        await api.post("/scored_data", json=group(4, mark=mark))
+    for left in (2, 0):
+        await api.get("/batch")
+        api = restart()
+        assert (await api.get("/status")).json()["queue_size"] == left
+        assert mark_of((await api.get("/latest_example")).json()) == 3
+    await api.get("/reset_data")
+    assert mark_of((await api.get("/latest_example")).json()) == 3
+    api = restart()
+    assert mark_of((await api.get("/latest_example")).json()) == 3
+
+
+async def test_the_latest_example_is_the_last_that_entered_the_queue(restart: Restart) -> None:
+    api = restart()
+    await api.start_run()
+    env_id = await api.register_env(group_size=4)
+    for mark, size in ((1, 4), (2, 3), (3, 1), (4, 1)):
+        await api.post("/scored_data", json=group(size, mark=mark, env_id=env_id))
+    assert mark_of((await api.get("/latest_example")).json()) == 3
+    await api.get("/batch")
+    api = restart()
+    assert mark_of((await api.get("/latest_example")).json()) == 3
+
+
 async def test_a_reset_empties_the_journal_too(restart: Restart) -> None:
     api = restart()
     await api.start_run(starting_step=5)
@@ -123,7 +151,7 @@ def test_a_journal_that_cannot_be_written_refuses_groups_and_says_so(
 ) -> None:
     """As on a full disk: the operating system takes no more bytes into the process's files."""
     server = start_server("--journal", str(tmp_path / "api.journal"))
-    with httpx.Client(base_url=str(server.ready["url"]), trust_env=False) as client:
+    with httpx.Client(base_url=str(server.ready["url"]), timeout=60, trust_env=False) as client:
         client.post("/register", json=registration(batch_size=4))
         assert client.post("/scored_data", json=group(4, mark=1)).json() == {"status": "received"}
         before = resource.prlimit(server.pid, resource.RLIMIT_FSIZE, (300_000, -1))
@@ -132,13 +160,15 @@ def test_a_journal_that_cannot_be_written_refuses_groups_and_says_so(
         assert "cannot be written" in refused.json()["detail"]
         assert client.get("/status").json()["queue_size"] == 1
         assert client.get("/inspect").json()["journal_trouble"]
+        assert "trajectory_api_journal_failing 1\n" in client.get("/metrics").text
         assert mark_of(client.get("/batch").json()["batch"][0]) == 1
         resource.prlimit(server.pid, resource.RLIMIT_FSIZE, before)
         assert client.post("/scored_data", json=group(4, mark=3)).json() == {"status": "received"}
         assert client.get("/inspect").json()["journal_trouble"] == ""
+        assert "trajectory_api_journal_failing 0\n" in client.get("/metrics").text
     server.terminate()
     restarted = start_server("--journal", str(tmp_path / "api.journal"))
-    assert httpx.get(f"{restarted.ready['url']}/status").json() == {"current_step": 1, "queue_size": 1}
+    assert httpx.get(f"{restarted.ready['url']}/status", timeout=60).json() == {"current_step": 1, "queue_size": 1}
 
 
 def test_two_servers_cannot_use_one_journal(tmp_path: Path) -> None:
@@ -170,13 +200,13 @@ def test_groups_that_were_accepted_survive_sigkill_and_come_out_once(
     """Four senders post 5,000 groups, the server is killed in the middle; every group that got a 2xx comes out once."""
     server = start_server("--journal", str(tmp_path / "api.journal"))
     url = str(server.ready["url"])
-    httpx.post(f"{url}/register", json=registration(batch_size=8))
+    httpx.post(f"{url}/register", json=registration(batch_size=8), timeout=60)
     accepted: list[int] = []
     uncertain: list[int] = []
     enough = threading.Event()
 
     def send(marks: range) -> None:
-        with httpx.Client(base_url=url, trust_env=False) as client:
+        with httpx.Client(base_url=url, timeout=60, trust_env=False) as client:
             for mark in marks:
                 try:
                     answer = client.post("/scored_data", json=group(1, mark=mark))
@@ -191,13 +221,14 @@ def test_groups_that_were_accepted_survive_sigkill_and_come_out_once(
     senders = [threading.Thread(target=send, args=(range(first, 5000, 4),)) for first in range(4)]
     for sender in senders:
         sender.start()
-    assert enough.wait(60)
+    assert enough.wait(300)
     os.kill(server.pid, signal.SIGKILL)
     for sender in senders:
         sender.join()
     assert 2500 <= len(accepted) < 5000
 
-    with httpx.Client(base_url=str(start_server("--journal", str(tmp_path / "api.journal")).ready["url"])) as client:
+    url = str(start_server("--journal", str(tmp_path / "api.journal")).ready["url"])
+    with httpx.Client(base_url=url, timeout=60) as client:
         assert client.get("/status").json()["queue_size"] >= len(accepted)
         client.post("/register", json=registration(batch_size=1))
         came: list[int] = []
@@ -210,7 +241,7 @@ def test_groups_that_were_accepted_survive_sigkill_and_come_out_once(
 def test_sigterm_writes_everything_and_ends(start_server: Callable[..., ChildProcess], tmp_path: Path) -> None:
     journal = str(tmp_path / "run" / "trajectory_api.journal")
     server = start_server("--run-dir", str(tmp_path / "run"))
-    with httpx.Client(base_url=str(server.ready["url"])) as client:
+    with httpx.Client(base_url=str(server.ready["url"]), timeout=60) as client:
         client.post("/register", json=registration(batch_size=4))
         client.get("/batch")
         client.post("/register-env", json=environment())
@@ -218,5 +249,5 @@ def test_sigterm_writes_everything_and_ends(start_server: Callable[..., ChildPro
             client.post("/scored_data", json=group(4, mark=mark, env_id=0))
         client.get("/batch")
     server.terminate()
-    with httpx.Client(base_url=str(start_server("--journal", journal).ready["url"])) as client:
+    with httpx.Client(base_url=str(start_server("--journal", journal).ready["url"]), timeout=60) as client:
         assert client.get("/status").json() == {"current_step": 1, "queue_size": 2}

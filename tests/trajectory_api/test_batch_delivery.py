@@ -21,11 +21,11 @@ StartServer = Callable[..., ChildProcess]
 
 @pytest.fixture
 def server(start_server: StartServer) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=str(start_server().ready["url"]), trust_env=False) as client:
+    with httpx.Client(base_url=str(start_server().ready["url"]), timeout=60, trust_env=False) as client:
         yield client
 
 
-def until(condition: Callable[[], Any], seconds: float = 20.0) -> Any:
+def until(condition: Callable[[], Any], seconds: float = 60.0) -> Any:
     """The condition's first true value. Raises AssertionError when it stays false."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
@@ -78,7 +78,7 @@ def test_two_trainers_never_get_the_same_group(server: httpx.Client) -> None:
     server.post("/register", json=registration(batch_size=4))
     for mark in range(20):
         server.post("/scored_data", json=group(4, mark=mark))
-    with httpx.Client(base_url=server.base_url, trust_env=False) as other:
+    with httpx.Client(base_url=server.base_url, timeout=60, trust_env=False) as other:
         marks = [mark_of(client.get("/batch").json()["batch"][0]) for _ in range(10) for client in (server, other)]
     assert sorted(marks) == list(range(20))
 

@@ -61,6 +61,17 @@ async def test_a_body_that_is_too_large_is_refused_without_an_announced_length(s
     assert (await small.post("/scored_data", content=chunks())).status_code == 413
 
 
+@pytest.mark.parametrize("path", ["/register", "/register-env", "/disconnect-env", "/status-env"])
+@pytest.mark.parametrize("gzipped", [False, True])
+async def test_a_registration_is_small(api: Api, path: str, gzipped: bool) -> None:
+    """It is read on the event loop."""
+    body = json.dumps({"desired_name": "x" * 2_000_000}).encode()
+    headers = {"content-encoding": "gzip"} if gzipped else {}
+    content = gzip.compress(body) if gzipped else body
+    method = "GET" if path == "/status-env" else "POST"
+    assert (await api.request(method, path, content=content, headers=headers)).status_code == 413
+
+
 async def test_other_encodings_than_gzip_are_refused(api: Api) -> None:
     response = await api.post("/scored_data", content=b"x", headers={"content-encoding": "br"})
     assert response.status_code == 415

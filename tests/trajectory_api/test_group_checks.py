@@ -108,6 +108,46 @@ async def test_many_faults_are_not_all_listed(api: Api) -> None:
     assert len(response.json()["detail"]) == 20
 
 
+def nested(levels: int) -> Any:
+    value: Any = 1
+    for level in range(levels):
+        value = {"a": value} if level % 2 else [value]
+    return value
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        lambda deep: {"generation_params": {"x": deep}},
+        lambda deep: {"group_overrides": {"x": deep}},
+        lambda deep: {"images": deep},
+        lambda deep: {"overrides": [{"x": deep}, {}]},
+        lambda deep: {"messages": [[], [{"role": "user", "content": "", "x": deep}]]},
+    ],
+)
+async def test_values_nested_deeper_than_trainers_can_read_are_refused(api: Api, field: Any) -> None:
+    """Python's parser ends at about a thousand levels, with an error that costs the whole batch."""
+    refused = await api.post("/scored_data", json={**group(2), **field(nested(900))})
+    assert refused.status_code == 422
+    assert "recursion limit" in refused.json()["detail"][0]["msg"]
+    assert (await api.post("/scored_data", json={**group(2), **field(nested(50))})).status_code == 200
+
+
+def test_objects_alone_nested_deeply_are_not_taken_for_plain_either() -> None:
+    deep = b'{"a":' * 900 + b"1" + b"}" * 900
+    with pytest.raises(BadBodyError):
+        read_group(json.dumps(group(1))[:-1].encode() + b',"generation_params":' + deep + b"}")
+
+
+@pytest.mark.parametrize("scores", [[1e200, -1e200], [1e308, 1e308], [-1.7e308, 1.7e308]])
+async def test_scores_whose_squares_no_float_holds_are_taken_and_summed_up(api: Api, scores: list[float]) -> None:
+    assert (await api.post("/scored_data", json=group(2, scores=scores))).status_code == 200
+    (view,) = (await api.get("/inspect/groups")).json()["groups"]
+    spread = (scores[1] / 2 - scores[0] / 2) if scores[0] != scores[1] else 0.0
+    assert view["score_mean"] == pytest.approx(scores[0] / 2 + scores[1] / 2)
+    assert view["score_spread"] == pytest.approx(abs(spread))
+
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-3, 40_000) | st.floats(width=32) | st.text(max_size=3),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["role", "content", "x"]), inner),

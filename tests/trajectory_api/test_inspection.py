@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from typing import Any
 
 import pytest
 
+from atropos_tui.trajectory_api.environments import Environment
 from tests.trajectory_api.bodies import group, registration
 from tests.trajectory_api.conftest import Api
 
@@ -53,6 +55,37 @@ async def test_the_queue_is_shown_by_environment_and_size(api: Api) -> None:
     assert queue["oldest_age"] >= max(line["oldest_age"] for line in queue["lines"]) - 1
     (buffer,) = (await api.get("/inspect/buffers")).json()["buffers"]
     assert (buffer["env_id"], buffer["group_size"], buffer["waiting"]["sequences"]) == (1, 4, 1)
+
+
+async def test_ages_are_not_negative_when_the_clock_was_set_back(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    await busy(api)
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now - 3600)
+    everything = (await api.get("/inspect")).json()
+    assert everything["queue"]["oldest_age"] == 0
+    assert [row["last_group_ago"] for row in everything["environments"]] == [0, 0]
+
+
+async def test_what_an_inspection_costs_does_not_grow_with_the_square_of_the_environments(api: Api) -> None:
+    await api.start_run(batch_size=64)
+    rows = 300
+    for number in range(rows):
+        env_id = await api.register_env(desired_name=f"env{number}", weight=2.0)
+        await api.post("/scored_data", json=group(4, env_id=env_id))
+    looked_at = 0
+
+    class Claim:
+        def __get__(self, row: Environment, _: object) -> float:
+            nonlocal looked_at
+            looked_at += 1
+            return 2.0 * row.max_token_length
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Environment, "claim", Claim())
+        views = (await api.get("/inspect/environments")).json()["environments"]
+    assert looked_at < 3 * rows
+    assert [view["weight"] for view in views] == [pytest.approx(max(0.01, 1 / rows))] * rows
+    assert all(view["queued_groups"] == 1 for view in views)
 
 
 async def test_batches_are_counted_ready_and_delivered(api: Api) -> None:

@@ -55,6 +55,16 @@ def test_a_slow_environment_has_its_share_of_every_batch() -> None:
         assert (slow, 4) in batch
 
 
+def test_a_batch_that_is_on_its_way_to_a_trainer_is_named_while_there_is_no_other() -> None:
+    run = Run(batch_size=8)
+    run.send(None, 4, count=3)
+    batch = run.run.take_batch()
+    assert batch is not None
+    assert why(run.run).text == "4 of the batch's 8 sequences are queued; 1 batch is being sent"
+    run.run.delivered(batch)
+    assert why(run.run).text == "4 of the batch's 8 sequences are queued"
+
+
 def test_a_batch_waits_for_an_environment_that_is_owed_a_share_and_says_so() -> None:
     run = Run(batch_size=8)
     fast, slow = run.join(desired_name="fast"), run.join(desired_name="slow", min_batch_allocation=0.5)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 from typing import Any
 
 import pytest
@@ -95,6 +97,63 @@ async def test_one_more_process_of_the_same_trainer_changes_nothing(api: Api) ->
     await api.get("/batch")
     await api.post("/register", json=registration())
     assert (await api.get("/status")).json()["current_step"] == 1
+
+
+async def test_a_trainer_that_registers_after_its_last_step_begins_anew(api: Api) -> None:
+    """Its environments would take the steps of the run before for their own, and end at once."""
+    await api.start_run(num_steps=2, batch_size=4)
+    env_id = await api.register_env()
+    for mark in range(3):
+        await api.post("/scored_data", json=group(4, mark=mark, env_id=env_id))
+    await api.get("/batch")
+    await api.post("/register", json=registration(num_steps=2, batch_size=4))
+    assert (await api.get("/status")).json() == {"current_step": 1, "queue_size": 2}
+    await api.get("/batch")
+    assert (await api.get("/status")).json() == {"current_step": 2, "queue_size": 1}
+    await api.post("/register", json=registration(num_steps=2, batch_size=4))
+    assert (await api.get("/status")).json() == {"current_step": 0, "queue_size": 1}
+    assert [mark_of(received) for received in (await api.get("/batch")).json()["batch"]] == [2]
+
+
+async def test_a_trainer_that_wants_no_number_of_steps_is_joined_at_any(api: Api) -> None:
+    await api.start_run(num_steps=-1, batch_size=4)
+    await api.post("/scored_data", json=group(4))
+    await api.get("/batch")
+    await api.post("/register", json=registration(num_steps=-1, batch_size=4))
+    assert (await api.get("/status")).json()["current_step"] == 1
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"weight": math.inf}, {"weight": math.nan}, {"max_token_length": 10**400}, {"min_batch_allocation": math.inf},
+        {"min_batch_allocation": 1e308}, {"group_size": 10**30},
+    ],
+    ids=str,
+)  # fmt: skip
+async def test_an_environment_with_numbers_that_cannot_be_reckoned_with_is_refused(
+    api: Api, changes: dict[str, Any]
+) -> None:
+    """Once taken in, they broke `/batch`, `/status-env` and `/inspect` for everybody until the next reset."""
+    await api.start_run()
+    env_id = await api.register_env()
+    refused = await api.post("/register-env", content=json.dumps(environment(desired_name="odd", **changes)))
+    assert refused.status_code == 422
+    assert refused.json()["detail"][0]["loc"] == ["body", *changes]
+    for path in ("/batch", f"/status-env?env_id={env_id}", "/inspect", "/metrics"):
+        assert (await api.get(path)).status_code == 200
+
+
+@pytest.mark.parametrize("field", ["starting_step", "num_steps", "max_token_len", "save_checkpoint_interval"])
+async def test_a_trainer_with_numbers_that_no_journal_can_hold_is_refused(api: Api, field: str) -> None:
+    assert (await api.post("/register", json=registration(**{field: 10**30}))).status_code == 422
+    assert (await api.get("/info")).json()["batch_size"] == -1
+
+
+@pytest.mark.parametrize("batch_size", [10**9, 10**30])
+async def test_a_batch_size_beyond_all_measure_is_refused(api: Api, batch_size: int) -> None:
+    """Its sums would be numbers of as many bits: the server stood still for minutes."""
+    assert (await api.post("/register", json=registration(batch_size=batch_size))).status_code == 422
 
 
 @pytest.mark.parametrize("batch_size", [0, -1, "x", None])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import random
-import socket
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,6 +14,7 @@ import httpx
 import pytest
 
 from atropos_tui.monitor.supervisor import ChildProcess
+from tests.ports import held_port
 from tests.trajectory_api.bodies import environment, group, registration
 from tests.trajectory_api.test_batch_delivery import until
 
@@ -42,15 +42,17 @@ class BothServers:
 
 @pytest.fixture(scope="module")
 def upstream_url(upstream_python: str) -> Iterator[str]:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    command = [str(Path(upstream_python).with_name("run-api")), "--host", "127.0.0.1", "--port", str(port)]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:
+    command = [str(Path(upstream_python).with_name("run-api")), "--host", "127.0.0.1", "--port"]
+    with (
+        held_port() as port,
+        subprocess.Popen([*command, str(port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server,
+    ):
         url = f"http://127.0.0.1:{port}"
-        until(lambda: _answers(url), seconds=60)
-        yield url
-        server.terminate()
-        server.wait(timeout=20)
+        try:
+            until(lambda: _answers(url), seconds=120)
+            yield url
+        finally:
+            server.kill()  # or it would be waited for
 
 
 @pytest.fixture
@@ -59,8 +61,8 @@ def both(upstream_url: str, start_server: Callable[..., ChildProcess]) -> Iterat
     # Upstream's server closes a connection after an error without saying so.
     one_each = httpx.Limits(max_keepalive_connections=0)
     with (
-        httpx.Client(base_url=upstream_url, trust_env=False, timeout=30, limits=one_each) as upstream,
-        httpx.Client(base_url=ours_url, trust_env=False, timeout=30) as ours,
+        httpx.Client(base_url=upstream_url, trust_env=False, timeout=60, limits=one_each) as upstream,
+        httpx.Client(base_url=ours_url, trust_env=False, timeout=60) as ours,
     ):
         upstream.get("/reset_data")
         yield BothServers(upstream, ours)
@@ -172,6 +174,6 @@ def _comparable(answer: httpx.Response) -> tuple[int, Any]:
 
 def _answers(url: str) -> bool:
     try:
-        return httpx.get(f"{url}/info", trust_env=False).status_code == 200
+        return httpx.get(f"{url}/info", trust_env=False, timeout=60).status_code == 200
     except httpx.TransportError:
         return False

@@ -31,7 +31,7 @@ def shared_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.fixture
 def http(shared_server: str) -> Iterator[httpx.Client]:
     """A fresh run on a server that all personas share, as trainers share one over a day."""
-    with httpx.Client(base_url=shared_server, timeout=10, trust_env=False) as client:
+    with httpx.Client(base_url=shared_server, timeout=60, trust_env=False) as client:
         client.get("/reset_data")
         yield client
 
@@ -64,7 +64,7 @@ def temperature(received: dict[str, Any]) -> float:
 
 
 def test_the_example_trainer_waits_for_info_registers_and_drains(http: httpx.Client) -> None:
-    assert http.get("/info", timeout=2).status_code == 200
+    assert http.get("/info", timeout=60).status_code == 200
     assert "uuid" in http.post("/register", json=registration(batch_size=8)).json()
     send(
         http,
@@ -104,7 +104,7 @@ def test_the_axolotl_plugin_polls_before_it_registers(http: httpx.Client) -> Non
     enough = threading.Event()
 
     def load() -> None:
-        with httpx.Client(base_url=http.base_url, timeout=10, trust_env=False) as loader:
+        with httpx.Client(base_url=http.base_url, timeout=60, trust_env=False) as loader:
             while not enough.is_set():
                 batch = loader.get("/batch").json()["batch"]
                 if batch:
@@ -114,11 +114,14 @@ def test_the_axolotl_plugin_polls_before_it_registers(http: httpx.Client) -> Non
 
     loader = threading.Thread(target=load)
     loader.start()
-    assert http.get("/batch").json()["batch"] == []
-    http.post("/register", json=registration(batch_size=4))
-    send(http, group(4, mark=7))
-    assert enough.wait(20)
-    loader.join()
+    try:
+        assert http.get("/batch").json()["batch"] == []
+        http.post("/register", json=registration(batch_size=4))
+        send(http, group(4, mark=7))
+        assert enough.wait(60)
+    finally:
+        enough.set()
+        loader.join()
     (received,) = got[0]
     assert received["overrides"] is None
     assert received["tokens"][0] == [7, 2, 3]
@@ -212,6 +215,6 @@ def test_a_trainer_that_was_restarted_goes_on_with_the_same_server(http: httpx.C
     http.get("/batch")
     send(http, group(4, mark=1), group(4, mark=2))
     assert mark_of(http.get("/batch").json()["batch"][0]) == 1
-    with httpx.Client(base_url=http.base_url, trust_env=False) as restarted:
+    with httpx.Client(base_url=http.base_url, timeout=60, trust_env=False) as restarted:
         restarted.post("/register", json=registration(batch_size=4))
         assert mark_of(restarted.get("/batch").json()["batch"][0]) == 2

@@ -50,7 +50,7 @@ def test_upstreams_environment_serves_our_server_to_its_end(
     start_server: Callable[..., ChildProcess], run_upstream: Run
 ) -> None:
     url = str(start_server().ready["url"])
-    with httpx.Client(base_url=url, trust_env=False, timeout=30) as trainer:
+    with httpx.Client(base_url=url, trust_env=False, timeout=60) as trainer:
         trainer.post("/register", json=registration(batch_size=8, max_token_len=64))
         trainer.get("/batch")
         environment = run_upstream("python", *environment_flags(url, total_steps=5))
@@ -68,7 +68,7 @@ def test_upstreams_environment_serves_our_server_to_its_end(
         assert len(marks) == len(set(marks)) == 10
         (row,) = trainer.get("/inspect/environments").json()["environments"]
         assert (row["wandb_name"], row["group_size"], row["delivered_groups"]) == ("sender_0", 4, 10)
-        assert environment.wait(timeout=60) == 0
+        assert environment.wait(timeout=120) == 0
 
 
 def test_upstreams_sft_command_gets_its_file_from_our_server(
@@ -79,10 +79,10 @@ def test_upstreams_sft_command_gets_its_file_from_our_server(
         "atropos-sft-gen", "sft.jsonl", "--api-url", url, "--group-size", "4", "--tasks-per-step", "2",
         "--tokenizer", str(tokenizer_dir()), "--save-messages", "--num-seqs-to-save", "12", "--max-token-len", "64",
     )  # fmt: skip
-    with httpx.Client(base_url=url, trust_env=False) as looking:
+    with httpx.Client(base_url=url, timeout=60, trust_env=False) as looking:
         until(lambda: looking.get("/info").json()["batch_size"] == 8, seconds=90)
     run_upstream("python", *environment_flags(url, total_steps=1000))
-    assert grabbing.wait(timeout=90) == 0
+    assert grabbing.wait(timeout=120) == 0
     lines = [json.loads(line) for line in (tmp_path / "sft.jsonl").read_text().splitlines()]
     assert len(lines) >= 12
     assert {line["messages"][1]["content"] for line in lines} == {"yes"}

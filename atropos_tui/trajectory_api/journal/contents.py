@@ -8,7 +8,8 @@ from typing import Any
 
 from atropos_tui.trajectory_api.environments import Environment
 from atropos_tui.trajectory_api.group import Place, QueuedGroup, ScoreSummary
-from atropos_tui.trajectory_api.journal.filed_json import packed, unpacked
+from atropos_tui.trajectory_api.journal.filed_json import FiledJson, packed
+from atropos_tui.trajectory_api.journal.held_file import HeldFile
 from atropos_tui.trajectory_api.journal.records import Buffer, Record, framed
 from atropos_tui.trajectory_api.wire import Registration
 
@@ -55,6 +56,11 @@ def environment_record(row: Environment) -> list[Buffer]:
     return framed({"kind": "environment", "row": asdict(row)})
 
 
+def latest_record(latest: Record, text: bytes) -> list[Buffer]:
+    """The group that entered the queue last, after it has left."""
+    return framed(latest.about | {"kind": "latest"}, [text])
+
+
 def reset_record() -> list[Buffer]:
     return framed({"kind": "reset"})
 
@@ -64,7 +70,8 @@ class Contents:
     """The fold of a journal's records. `last_number` is that of the newest group, delivered or not.
 
     `groups` are those that wait, by number; `queued` the numbers of those in the queue (others are in buffers); `keys`
-    are the numbers of the groups that came with each idempotency key.
+    are the numbers of the groups that came with each idempotency key; `latest` is the group that entered the queue
+    last, though it may have left.
     """
 
     registration: dict[str, Any] | None = None
@@ -75,6 +82,7 @@ class Contents:
     groups: dict[int, Record] = field(default_factory=dict)
     queued: set[int] = field(default_factory=set)
     keys: dict[str, int] = field(default_factory=dict)
+    latest: Record | None = None
 
     @classmethod
     def of(cls, records: Iterable[Record]) -> Contents:
@@ -83,10 +91,15 @@ class Contents:
             contents = contents._with(record)
         return contents
 
-    def waiting_groups(self, file: int) -> Iterator[tuple[QueuedGroup, bool]]:
-        """The groups that were not delivered, oldest first, and whether each was in the queue (else in a buffer)."""
+    def waiting_groups(self, file: HeldFile, in_memory: int) -> Iterator[tuple[QueuedGroup, bool]]:
+        """The groups that were not delivered, oldest first, and whether each was in the queue (else in a buffer).
+
+        The texts of the first ones, which take so many bytes in the file, come into memory.
+        """
         for number in sorted(self.groups):
             about = self.groups[number].about
+            filed = FiledJson.of_record(self.groups[number], file)
+            in_memory -= filed.end - filed.start
             yield (
                 QueuedGroup(
                     number=number,
@@ -95,7 +108,7 @@ class Contents:
                     tokens=about["tokens"],
                     scores=ScoreSummary(*about["scores"]),
                     received_at=about["received_at"],
-                    stored=unpacked(about, self.groups[number].text(file)).deflate(),
+                    stored=filed.deflate() if in_memory >= 0 else filed,
                     key=about["key"],
                 ),
                 number in self.queued,
@@ -124,10 +137,14 @@ class Contents:
                 self.last_number = max(self.last_number, number)
                 if about["queued"]:
                     self.queued.add(number)
+                    self.latest = record
                 if about["key"]:
                     self.keys[about["key"]] = number
             case "entered":
                 self.queued.update(about["numbers"])
+                self.latest = self.groups.get(about["numbers"][-1], self.latest) if about["numbers"] else self.latest
+            case "latest":
+                self.latest = record
             case "delivered":
                 for number in about["numbers"]:
                     self.groups.pop(number, None)
@@ -143,5 +160,5 @@ class Contents:
                 self.keys.update(about["keys"])
                 self.last_number = max(self.last_number, about["last_number"])
             case "reset":
-                return Contents()
+                return Contents(latest=self.latest)
         return self

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from atropos_tui.trajectory_api.journal.records import Buffer, read_exactly
+from atropos_tui.trajectory_api.journal.held_file import HeldFile
+from atropos_tui.trajectory_api.journal.records import Buffer, Record, read_exactly
 from atropos_tui.trajectory_api.reusing import GzippedJson
 from atropos_tui.trajectory_api.stored_json import KeptJson, StoredJson, gzip_of
 
@@ -31,18 +31,27 @@ def unpacked(form: dict[str, Any], data: bytes) -> KeptJson:
 
 @dataclass(frozen=True, slots=True)
 class FiledJson:
-    """A text of `size` bytes that is in the file from byte `start` to `end`, in a form. Reading raises OSError.
+    """A text of `size` bytes that is in the file from byte `start` to `end`, in a form. Reading raises OSError."""
 
-    It holds the file open, also when another one has taken its place meanwhile.
-    """
-
-    file: io.FileIO
+    file: HeldFile
     start: int
     end: int
     form: dict[str, Any]
     size: int
     deflated: ClassVar[bool] = False
     stored_bytes: ClassVar[int] = 0
+
+    @classmethod
+    def of_record(cls, record: Record, file: HeldFile) -> FiledJson:
+        """The text of a group's record. Raises OSError."""
+        form = {name: told for name, told in record.about.items() if name in ("within", "gzip")}
+        size = record.end - record.text_start
+        if "within" in form:
+            _, opened_size, rest = form["within"]
+            size = opened_size + len(rest.encode())
+        elif "gzip" in form:
+            size = int.from_bytes(read_exactly(file.descriptor, record.end - 4, 4), "little")
+        return cls(file, record.text_start, record.end, form, size)
 
     def text(self) -> bytes:
         return self._read().text()
@@ -51,4 +60,4 @@ class FiledJson:
         return self._read().deflate()
 
     def _read(self) -> KeptJson:
-        return unpacked(self.form, read_exactly(self.file.fileno(), self.start, self.end - self.start))
+        return unpacked(self.form, read_exactly(self.file.descriptor, self.start, self.end - self.start))

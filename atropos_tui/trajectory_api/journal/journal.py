@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import io
 import logging
 import queue
 import threading
@@ -21,10 +20,12 @@ from atropos_tui.trajectory_api.group import QueuedGroup
 from atropos_tui.trajectory_api.journal import contents as told
 from atropos_tui.trajectory_api.journal.contents import Contents
 from atropos_tui.trajectory_api.journal.filed_json import FiledJson, packed
+from atropos_tui.trajectory_api.journal.held_file import HeldFile
 from atropos_tui.trajectory_api.journal.log_file import LogFile
 from atropos_tui.trajectory_api.journal.records import BrokenRecordError, Buffer
 from atropos_tui.trajectory_api.journal.rewriting import Rewriting
 from atropos_tui.trajectory_api.request_errors import RequestError
+from atropos_tui.trajectory_api.stored_json import KeptJson
 from atropos_tui.trajectory_api.wire import Registration
 
 # Records of up to so many bytes are written at once: that is a copy into the system's memory, within a millisecond, and
@@ -34,9 +35,12 @@ _AT_ONCE_BYTES: Final = 1024 * 1024
 LONG_WRITE: Final = 0.01
 _LEFT_TO_THREAD: Final = 10
 REWRITE_AFTER: Final = 64 * 1024 * 1024
+# While no more than this waits, its texts come into memory in their deflated form, so that a batch is had at once. What
+# comes to a longer queue is left in the file: without a trainer it grows on the disk, not in memory.
+IN_MEMORY: Final = 512 * 1024 * 1024
 
 # Where a record is: in which file, and from which byte on.
-Written: TypeAlias = tuple[io.FileIO, int]
+Written: TypeAlias = tuple[HeldFile, int]
 
 logger = logging.getLogger(__name__)
 
@@ -52,11 +56,19 @@ class _Change:
 class Journal:
     """An open journal. All methods but `close` belong to the event loop's thread; none of them blocks it."""
 
-    def __init__(self, path: Path, *, rewrite_after: int = REWRITE_AFTER, long_write: float = LONG_WRITE) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        rewrite_after: int = REWRITE_AFTER,
+        long_write: float = LONG_WRITE,
+        in_memory: int = IN_MEMORY,
+    ) -> None:
         """Open or create the file. Raises UsageError when it is no journal, is in use, or cannot be used.
 
         It is written anew when `rewrite_after` bytes of it, and half of all, tell of groups that are gone. After a
-        write that took more than `long_write` seconds the next ones are left to a thread for a while.
+        write that took more than `long_write` seconds the next ones are left to a thread for a while. When more than
+        `in_memory` bytes wait, texts are left in the file.
         """
         self.path = path
         self.trouble = ""
@@ -72,6 +84,7 @@ class Journal:
         self._at_once_from = 0.0
         self._rewrite_after = rewrite_after
         self._long_write = long_write
+        self._in_memory = in_memory
         # The bytes of each group that waits, and of all that is of no more use.
         self._waiting_bytes = {number: found.end - found.start for number, found in self._contents.groups.items()}
         self._dead_bytes = self._file.size - sum(self._waiting_bytes.values())
@@ -84,7 +97,16 @@ class Journal:
 
     def waiting_groups(self, contents: Contents) -> Iterator[tuple[QueuedGroup, bool]]:
         """The groups that were not delivered, oldest first, and whether each was in the queue (else in a buffer)."""
-        return contents.waiting_groups(self._file.descriptor)
+        return contents.waiting_groups(self._file.file, self._in_memory)
+
+    def latest(self, contents: Contents) -> KeptJson | None:
+        """The text of the group that entered the queue last, if there was one."""
+        return None if contents.latest is None else FiledJson.of_record(contents.latest, self._file.file)
+
+    @property
+    def leaves_texts_in_file(self) -> bool:
+        """Whether so much waits that texts are not brought into memory."""
+        return self._file.size - self._dead_bytes > self._in_memory
 
     async def keep(self, groups: Sequence[QueuedGroup]) -> None:
         """Write accepted groups; returns when they are in the file. Raises RequestError (503) when they cannot be."""
@@ -98,7 +120,7 @@ class Journal:
             fault = f"the journal {self.path} cannot be written: {error.strerror}"
             raise RequestError(503, fault, "send again later") from error
         for group, record, size in zip(groups, records, sizes, strict=True):
-            if not group.stored.deflated:
+            if not group.stored.deflated or self.leaves_texts_in_file:
                 # Its memory serves the next one: fresh memory for each would cost as much time as parsing them.
                 form, _ = packed(group.stored)
                 group.stored = FiledJson(file, start + len(record[0]), start + size, form, group.stored.size)
@@ -215,10 +237,17 @@ class Journal:
         if self._rewriting is not None or self._dead_bytes < max(self._rewrite_after, self._file.size // 2):
             return
         self._dead_bytes = 0
-        rewriting = Rewriting(self._file)
-        thread = threading.Thread(target=rewriting.run, name="journal-rewriting", daemon=True)
-        self._rewriting = (rewriting, thread)
-        thread.start()
+        if self._may_write_at_once(0):
+            self._begin_rewriting()
+        else:  # what says that the groups are gone is not in the file before the thread's turn
+            self._hand_over(_Change(self._begin_rewriting))
+
+    def _begin_rewriting(self) -> None:
+        if self._rewriting is None:
+            rewriting = Rewriting(self._file)
+            thread = threading.Thread(target=rewriting.run, name="journal-rewriting", daemon=True)
+            self._rewriting = (rewriting, thread)
+            thread.start()
 
     def _end_rewriting(self) -> None:
         """Take the new file, if there is one by now."""

@@ -5,16 +5,17 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import fcntl
-import io
 import logging
 import math
 import os
+import stat
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from atropos_tui.errors import UsageError
 from atropos_tui.trajectory_api.journal.contents import Contents
+from atropos_tui.trajectory_api.journal.held_file import HeldFile
 from atropos_tui.trajectory_api.journal.records import (
     FILE_HEADER,
     BrokenRecordError,
@@ -64,7 +65,7 @@ class LogFile:
 
     @property
     def descriptor(self) -> int:
-        return self.file.fileno()
+        return self.file.descriptor
 
     def contents(self) -> Contents:
         """What the records say. A record that is not whole ends them; it and what follows leave the file.
@@ -100,12 +101,12 @@ class LogFile:
         return begin
 
     def take_over(self, other: LogFile) -> None:
-        """Become the other file, which has taken this one's place; who still reads this one holds it open."""
+        """Become the other file, which has taken this one's place; who still reads this one holds it."""
         self.file, self.size, self._room = other.file, other.size, other._room
 
     def close(self) -> None:
         """Give back the room that no record needed. May be called again."""
-        if not self.file.closed:
+        if not self.file.is_closed:
             if self._room:
                 with contextlib.suppress(OSError):
                     os.ftruncate(self.descriptor, self.size)
@@ -119,6 +120,8 @@ class LogFile:
 
     def _checked_header(self) -> int:
         """The place behind the header, which an empty file gets. Raises UsageError for another one, and OSError."""
+        if not stat.S_ISREG(os.fstat(self.descriptor).st_mode):
+            raise _unusable(self.path, "it is no regular file, so that nothing could be read from it again")
         beginning = os.pread(self.descriptor, len(FILE_HEADER), 0)
         if beginning != FILE_HEADER and not FILE_HEADER.startswith(beginning):
             raise _unusable(self.path, "it holds something else than a journal of this version")
@@ -136,14 +139,14 @@ class LogFile:
         )  # fmt: skip
 
 
-def _opened(path: Path) -> io.FileIO:
+def _opened(path: Path) -> HeldFile:
     """The file that is at the path now, locked. Raises UsageError when another process has it, and OSError."""
     while True:
-        file = io.FileIO(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600), "r+")
+        file = HeldFile(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(file.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             # The former owner may have put another file in its place between the two calls.
-            if os.fstat(file.fileno()).st_ino == path.stat().st_ino:
+            if os.fstat(file.descriptor).st_ino == path.stat().st_ino:
                 return file
             file.close()
         except BlockingIOError as error:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from atropos_tui.errors import UsageError
-from atropos_tui.trajectory_api.journal.contents import Contents, entered_record
+from atropos_tui.trajectory_api.journal.contents import Contents, entered_record, latest_record
 from atropos_tui.trajectory_api.journal.log_file import LogFile
 from atropos_tui.trajectory_api.journal.records import FILE_HEADER, BrokenRecordError, Record, read_exactly, records
 
@@ -68,6 +68,8 @@ class Rewriting:
             new.append(state)
         for start, end in _runs(contents.groups.values()):
             self._copy_bytes(new, start, end)
+        if contents.latest is not None and contents.latest.about["number"] not in contents.groups:
+            new.append(latest_record(contents.latest, contents.latest.text(self._old.descriptor)))
         was_buffered = [number for number, record in contents.groups.items() if not record.about["queued"]]
         new.append(entered_record([number for number in was_buffered if number in contents.queued]))
         while not self._cancelled and self._old.size - self._copied > _REST:

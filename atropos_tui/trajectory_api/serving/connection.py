@@ -41,6 +41,7 @@ class Connection(asyncio.BufferedProtocol):
         # No request is read any more: the client said so, sent what is no HTTP, or the server ends.
         self._is_last = False
         self.last_heard_at = self._loop.time()
+        self._left_to_send, self._left_since = 0, 0.0
 
     @property
     def is_answering(self) -> bool:
@@ -50,6 +51,16 @@ class Connection(asyncio.BufferedProtocol):
     def _is_gone(self) -> bool:
         """Whether the client has closed its end."""
         return self._is_lost or self._transport.is_closing()
+
+    def is_stuck(self, patience: float) -> bool:
+        """Whether the client has taken nothing of what is sent to it for so many seconds, as far as calls of this tell.
+
+        One that is stopped, or whose machine is gone without a word, would keep the groups of its batch for hours.
+        """
+        left, now = self._transport.get_write_buffer_size(), self._loop.time()
+        if left != self._left_to_send:
+            self._left_to_send, self._left_since = left, now
+        return left > 0 and now - self._left_since > patience
 
     def close_soon(self) -> None:
         """Close when the answer that is under way has been sent."""
@@ -94,9 +105,6 @@ class Connection(asyncio.BufferedProtocol):
         except MalformedRequestError as error:
             refusal = self._application.refused(error)
             self._reader.complete.append(Received(Request("", "", b"", {}), keep_alive=False, refusal=refusal))
-        if self._reader.awaits_continue:
-            self._reader.awaits_continue = False
-            self._transport.write(_CONTINUE)
         if self._answering is None:
             self._answer_all()
             self._wakefulness.stay()
@@ -116,6 +124,9 @@ class Connection(asyncio.BufferedProtocol):
             self._send(received.request, outcome, outcome.pieces)
         if self._is_last:
             self._transport.close()
+        elif self._reader.awaits_continue:
+            self._reader.awaits_continue = False
+            self._transport.write(_CONTINUE)
 
     async def _answer(self, request: Request) -> Answer:
         try:

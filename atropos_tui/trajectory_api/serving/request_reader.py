@@ -59,6 +59,7 @@ class RequestReader:
         self._keep_alive = False
         self._body = bytearray()
         self._length = self._filled = 0
+        # Bytes of a head, or of what stands between the chunks of a body, that is not complete yet.
         self._head_bytes = 0
         self._input = memoryview(bytearray(_INPUT_BYTES))
         self._begin()
@@ -81,10 +82,10 @@ class RequestReader:
                 self._finish(self._body)
                 self._begin()
             return
+        self._head_bytes += size
         self._feed(self._input[:size])
-        self._head_bytes = self._head_bytes + size if self._part is _Part.HEAD else 0
         if self._head_bytes > _LARGEST_HEAD:
-            raise MalformedRequestError(431, f"the head of the request is larger than {_LARGEST_HEAD:,} bytes")
+            raise MalformedRequestError(431, f"the request has more than {_LARGEST_HEAD:,} bytes of headers")
 
     def _begin(self) -> None:
         """Await a request with a new parser: the last one knows nothing of a body that went past it."""
@@ -95,17 +96,31 @@ class RequestReader:
     def _feed(self, data: memoryview) -> None:
         try:
             self._parser.feed_data(data)
+            return
         except httptools.HttpParserUpgrade as upgrade:
             # Another protocol was offered; we stay with this one, as servers may.
-            self._begin()
-            if rest := data[upgrade.args[0] :]:
-                self._feed(rest)
+            rest = data[upgrade.args[0] :]
         except httptools.HttpParserCallbackError as error:
             if not isinstance(error.__context__, httptools.HttpParserError):
                 raise
             raise MalformedRequestError(400, "Invalid HTTP request received.") from error
         except httptools.HttpParserError as error:
             raise MalformedRequestError(400, "Invalid HTTP request received.") from error
+        rest = self._fill_body(rest)
+        if self._part is _Part.HEAD:
+            self._begin()
+            if rest:
+                self._feed(rest)
+
+    def _fill_body(self, data: memoryview) -> memoryview:
+        """Take what belongs to a measured body that goes past the parser, and give the rest."""
+        while data and self._part is _Part.MEASURED_BODY:
+            buffer = self.buffer()
+            size = min(len(buffer), len(data))
+            buffer[:size] = data[:size]
+            self.received(size)
+            data = data[size:]
+        return data
 
     def on_message_begin(self) -> None:
         self._url = b""
@@ -120,6 +135,8 @@ class RequestReader:
     def on_headers_complete(self) -> None:
         self._head_bytes = 0
         request = self._request = self._read_head()
+        # What comes behind a chunked body in the form of headers belongs to nothing.
+        self._headers = {}
         self._keep_alive = self._parser.should_keep_alive()
         limit = self._application.body_limit
         self._length = request.announced_length
@@ -137,6 +154,7 @@ class RequestReader:
         self._part = _Part.MEASURED_BODY if self._length else _Part.CHUNKED_BODY
 
     def on_body(self, body: bytes) -> None:
+        self._head_bytes = 0
         if self._part is _Part.MEASURED_BODY:
             self._body[self._filled : self._filled + len(body)] = body
             self._filled += len(body)
@@ -146,6 +164,9 @@ class RequestReader:
                 self._refuse(self._application.refused(too_large(self._application.body_limit)), self._keep_alive)
 
     def on_message_complete(self) -> None:
+        if self._part is _Part.MEASURED_BODY and self._filled < self._length:
+            # With the offer of another protocol the body is not the parser's.
+            return
         if self._part is not _Part.SKIPPED_BODY:
             self._finish(self._body)
         self._part = _Part.HEAD
@@ -164,4 +185,5 @@ class RequestReader:
 
     def _finish(self, body: bytearray) -> None:
         self._request.body = body
+        self.awaits_continue = False
         self.complete.append(Received(self._request, self._keep_alive))

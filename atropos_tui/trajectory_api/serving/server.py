@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
 from collections.abc import Callable
 from typing import Final
@@ -15,21 +16,35 @@ from atropos_tui.trajectory_api.serving.wakefulness import Wakefulness
 # Seconds that a silent connection stays open: trainers ask once a step.
 KEEP_ALIVE: Final = 75.0
 SWEEP_EVERY: Final = 5.0
+# Seconds in which a client must take something of its answer: longer than any trainer waits for one.
+PATIENCE: Final = 120.0
 # Clients that may wait to be let in: hundreds of environments come at once when a trainer starts.
 BACKLOG: Final = 2048
 # Seconds that answers under way have to get through when the server ends.
 _GRACE: Final = 2
+
+logger = logging.getLogger(__name__)
 
 
 class Server:
     """Serves an application on a bound socket until `stop` is called or a signal comes."""
 
     def __init__(
-        self, application: Application, *, keep_alive: float = KEEP_ALIVE, sweep_every: float = SWEEP_EVERY
+        self,
+        application: Application,
+        *,
+        keep_alive: float = KEEP_ALIVE,
+        patience: float = PATIENCE,
+        sweep_every: float = SWEEP_EVERY,
     ) -> None:
-        """A connection that was silent for `keep_alive` seconds is closed; they are looked at every `sweep_every`."""
+        """All connections are looked at every `sweep_every` seconds.
+
+        One that was silent for `keep_alive` seconds is closed; one whose client took nothing of its answer for
+        `patience` seconds is cut off, and its batch put back.
+        """
         self._application = application
         self._keep_alive = keep_alive
+        self._patience = patience
         self._sweep_every = sweep_every
         self._connections: set[Connection] = set()
         self._ending = asyncio.Event()
@@ -46,7 +61,7 @@ class Server:
         loop = asyncio.get_running_loop()
         for number in SIGNALS:
             loop.add_signal_handler(number, self.stop)
-        sweep = loop.create_task(self._close_silent_connections())
+        sweep = loop.create_task(self._end_idle_connections())
         wakefulness = Wakefulness(loop)
         try:
             listening = await loop.create_server(
@@ -61,12 +76,15 @@ class Server:
             for number in SIGNALS:
                 loop.remove_signal_handler(number)
 
-    async def _close_silent_connections(self) -> None:
+    async def _end_idle_connections(self) -> None:
         loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(self._sweep_every)
             for connection in list(self._connections):
-                if not connection.is_answering and connection.last_heard_at + self._keep_alive < loop.time():
+                if connection.is_stuck(self._patience):
+                    logger.warning("a client took nothing of its answer for %.0f s and is cut off", self._patience)
+                    connection.abort()
+                elif not connection.is_answering and connection.last_heard_at + self._keep_alive < loop.time():
                     connection.close_soon()
 
     async def _end_connections(self) -> None:

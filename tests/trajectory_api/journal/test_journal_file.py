@@ -25,7 +25,7 @@ from atropos_tui.trajectory_api.journal.log_file import LogFile
 from atropos_tui.trajectory_api.journal.records import FILE_HEADER, Buffer
 from atropos_tui.trajectory_api.stored_json import StoredJson
 
-SHARED = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+SHARED = settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 NAMES = map("{}.journal".format, itertools.count())
 
 
@@ -50,7 +50,7 @@ def read(path: Path) -> tuple[Contents, LogFile]:
 
 
 def texts(contents: Contents, log: LogFile) -> dict[int, bytes]:
-    return {waiting.number: waiting.stored.text() for waiting, _ in contents.waiting_groups(log.descriptor)}
+    return {waiting.number: waiting.stored.text() for waiting, _ in contents.waiting_groups(log.file, 10**9)}
 
 
 MOVES = st.lists(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import resource
 import threading
 from pathlib import Path
@@ -40,6 +41,34 @@ async def test_groups_of_usual_size_need_no_thread(tmp_path: Path) -> None:
     for number in range(1, 100):
         await journal.keep([group(number)])
     assert writer_threads() == []
+    journal.close()
+
+
+@pytest.mark.parametrize("deflated", [False, True])
+async def test_texts_of_a_long_queue_are_left_in_the_file(tmp_path: Path, deflated: bool) -> None:
+    path = tmp_path / "api.journal"
+    groups = [group(number) for number in range(1, 21)]
+    for member in groups:
+        member.stored = StoredJson.plain(random.Random(member.number).randbytes(5_000).hex().encode())
+    texts = {member.number: member.stored.text() for member in groups}
+    journal = Journal(path, in_memory=100_000)
+    for member in groups:
+        if deflated:
+            member.stored = member.stored.deflate()
+        await journal.keep([member])
+        assert not journal.leaves_texts_in_file or member.stored.stored_bytes == 0
+    assert journal.leaves_texts_in_file
+    assert {member.number: member.stored.deflate().text() for member in groups} == texts
+    journal.delivered(groups[:15], step=1)
+    assert not journal.leaves_texts_in_file
+    journal.close()
+
+    journal = Journal(path, in_memory=20_000)
+    waiting = [member for member, _ in journal.waiting_groups(journal.contents())]
+    in_memory = [member.number for member in waiting if member.stored.stored_bytes]
+    assert in_memory == ([16, 17, 18] if deflated else [16, 17])
+    assert all(member.stored.size == len(texts[member.number]) for member in waiting)
+    assert {member.number: member.stored.text() for member in waiting} == dict(list(texts.items())[15:])
     journal.close()
 
 

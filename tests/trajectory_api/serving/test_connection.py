@@ -14,7 +14,7 @@ from atropos_tui.trajectory_api.http import Answer, Request
 from atropos_tui.trajectory_api.request_errors import RequestError
 from atropos_tui.trajectory_api.serving.server import Server
 
-BOUND = 20.0
+BOUND = 60.0
 
 
 class Echo:
@@ -239,6 +239,38 @@ async def test_a_watched_answer_is_settled_as_lost_when_the_client_goes(
     await until(lambda: application.settled == [False])
 
 
+async def test_a_client_that_takes_nothing_of_its_answer_is_cut_off(
+    application: Echo, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A stopped trainer would keep the groups of its batch for as long as its machine is there."""
+    server = Server(application, patience=0.3, sweep_every=0.01)
+    listener, ready = bind_tcp("127.0.0.1", 0), asyncio.Event()
+    serving = asyncio.ensure_future(server.serve_on(listener, ready.set))
+    await asyncio.wait_for(ready.wait(), BOUND)
+    loop = asyncio.get_running_loop()
+    with socket.socket() as stopped:
+        stopped.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8192)
+        stopped.setblocking(False)
+        await loop.sock_connect(stopped, ("127.0.0.1", listener.getsockname()[1]))
+        await loop.sock_sendall(stopped, get("/batch"))
+        await until(lambda: application.settled == [False])
+    assert "took nothing of its answer" in caplog.text
+    server.stop()
+    await asyncio.wait_for(serving, BOUND)
+
+
+async def test_leave_to_send_a_body_does_not_get_into_an_answer_under_way(connect: Connect, application: Echo) -> None:
+    client = await connect()
+    client.send(get("/wait"))
+    await asyncio.wait_for(application.waiting.wait(), BOUND)
+    client.send(get("/x", "Content-Length: 4", "Expect: 100-continue", method="POST"))
+    application.gate.set()
+    assert (await client.answer())[2] == b"GET /wait "
+    assert (await client.answer())[0] == 100
+    client.send(b"body")
+    assert (await client.answer())[2] == b"POST /x body"
+
+
 async def test_a_client_that_is_gone_before_its_answer_does_no_harm(connect: Connect, application: Echo) -> None:
     client = await connect()
     client.send(get("/wait"))
@@ -272,7 +304,7 @@ async def test_a_server_that_ends_sends_the_answers_under_way_and_closes_the_res
 
 
 async def test_a_connection_that_is_silent_for_long_is_closed(application: Echo) -> None:
-    server = Server(application, keep_alive=0.3, sweep_every=0.01)
+    server = Server(application, keep_alive=BOUND, sweep_every=0.01)
     listener, ready = bind_tcp("127.0.0.1", 0), asyncio.Event()
     serving = asyncio.ensure_future(server.serve_on(listener, ready.set))
     await asyncio.wait_for(ready.wait(), BOUND)
@@ -280,6 +312,8 @@ async def test_a_connection_that_is_silent_for_long_is_closed(application: Echo)
     silent, halfway, waiting = [Client(*await asyncio.open_connection("127.0.0.1", port)) for _ in range(3)]
     halfway.send(get("/x", "Content-Length: 100", method="POST") + b"half")
     waiting.send(get("/wait"))
+    await asyncio.wait_for(application.waiting.wait(), BOUND)
+    server._keep_alive = 0.05
     assert await silent.is_closed()
     assert await halfway.is_closed()
     application.gate.set()

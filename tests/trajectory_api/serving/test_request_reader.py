@@ -116,7 +116,7 @@ def test_what_is_no_http_is_refused(wire: bytes) -> None:
 
 
 def test_a_head_that_never_ends_is_refused() -> None:
-    with pytest.raises(MalformedRequestError, match="larger than 65,536 bytes") as refused:
+    with pytest.raises(MalformedRequestError, match="more than 65,536 bytes") as refused:
         feed(RequestReader(Door()), b"GET / HTTP/1.1\r\nx: " + b"y" * 100_000, [4000])
     assert refused.value.status == 431
 
@@ -162,6 +162,47 @@ def test_a_client_that_waits_for_leave_is_given_it_unless_it_is_refused() -> Non
     assert received.refusal is FORBIDDEN
     assert not received.keep_alive
     assert not refusing.awaits_continue
+
+
+def test_a_body_that_came_with_its_head_needs_no_leave() -> None:
+    """Leave that is given after the answer would be taken for the answer to the next request."""
+    reader = RequestReader(Door())
+    feed(reader, b"POST / HTTP/1.1\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\nhello", [1000])
+    assert not reader.awaits_continue
+
+
+@given(body=st.binary(max_size=300), cuts=st.lists(st.integers(1, 300), min_size=1, max_size=8))
+def test_a_body_that_comes_with_the_offer_of_another_protocol_is_read(body: bytes, cuts: list[int]) -> None:
+    """Java's client makes that offer with every first request."""
+    head = b"POST /scored_data HTTP/1.1\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n"
+    wire = head + b"Content-Length: %d\r\n\r\n" % len(body) + body
+    found = feed(RequestReader(Door()), wire + wire + b"GET /status HTTP/1.1\r\n\r\n", cuts)
+    assert [(received.request.path, bytes(received.request.body)) for received in found] == [
+        ("/scored_data", body), ("/scored_data", body), ("/status", b""),
+    ]  # fmt: skip
+
+
+def test_what_is_no_http_is_refused_behind_the_offer_of_another_protocol_too() -> None:
+    offer = b"GET /status HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n"
+    with pytest.raises(MalformedRequestError):
+        feed(RequestReader(Door()), offer + b"CONNECT a:443 HTTP/1.1\r\nHost: a\r\n\r\n", [1000])
+
+
+@pytest.mark.parametrize("path", ["/scored_data", "/forbidden"])
+@pytest.mark.parametrize(
+    "flood", [b"1;" + b"x" * 999_999, b"0\r\n" + b"a: b\r\n" * 99_999], ids=["of an extension", "of headers"]
+)
+def test_what_stands_between_the_chunks_of_a_body_is_bounded(path: str, flood: bytes) -> None:
+    head = f"POST {path} HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n".encode()
+    with pytest.raises(MalformedRequestError) as refused:
+        feed(RequestReader(Door()), head + flood, [1000])
+    assert refused.value.status == 431
+
+
+def test_headers_behind_a_chunked_body_change_nothing() -> None:
+    head = b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\nIdempotency-Key: a\r\n\r\n"
+    (received,) = feed(RequestReader(Door()), head + b"1\r\nx\r\n0\r\nIdempotency-Key: b\r\n\r\n", [7])
+    assert received.request.headers[b"idempotency-key"] == b"a"
 
 
 def test_an_offer_of_another_protocol_is_not_taken() -> None:
