@@ -7,6 +7,7 @@ Exit status: 0 done, 1 it failed, 2 wrong use (one line on stderr says what is w
 
 from __future__ import annotations
 
+import io
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
@@ -200,10 +201,14 @@ def _run(argv: Sequence[str]) -> int:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one verb; returns the exit status."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # where the locale has few characters, `?` is better than no answer
     try:
         return _run(sys.argv[1:] if argv is None else argv)
     except AtroposError as error:
-        print(f"atropos-tui: {error}", file=sys.stderr)
+        from atropos_tui.ui.text_safety import visible_lines  # it may quote what a model wrote
+
+        print("\n".join(visible_lines(f"atropos-tui: {error}")), file=sys.stderr)
         return 2 if isinstance(error, UsageError) else 1
     except KeyboardInterrupt:
         return 130

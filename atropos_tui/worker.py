@@ -37,7 +37,7 @@ from atropos_tui.ledger.events import EventBase, RunEnded, RunStarted, StateChan
 from atropos_tui.ledger.outcomes import RunState
 from atropos_tui.monitor.alert_command import AlertCommand
 from atropos_tui.monitor.alert_settings import load_alert_settings
-from atropos_tui.monitor.discovery import WorkerFile, write_worker_file
+from atropos_tui.monitor.discovery import WorkerFile, find_run, write_worker_file
 from atropos_tui.monitor.ending import GRACE_SECONDS, Ending, SignalPipe
 from atropos_tui.monitor.group_store import MemoryGroupStore
 from atropos_tui.monitor.monitor_thread import MonitorThread
@@ -183,13 +183,16 @@ class Worker:
             raise UsageError(
                 f"cannot write to {self._run_dir}: {error.strerror}", "choose another --run-dir"
             ) from error
+        self._refuse_to_be_the_second()
         remote = open_to_others(self._options.listen, self._run_dir) if self._options.listen else None
         if remote is not None:
             self._file = replace(self._file, url=remote.url)
+        self._monitor.bind()
+        # Whoever finds this file finds the socket too, and who finds the socket need not wait for what takes longer.
+        write_worker_file(self._run_dir, self._file)
         self._monitor.start(remote)
         if self._recorder is not None:
             self._recorder.start(self._first_seq, self._file.pid, self._file.started_at)
-        write_worker_file(self._run_dir, self._file)
         try:
             status = self._run_environment()
         except UsageError:
@@ -199,6 +202,12 @@ class Worker:
             self._ending.asked.wait()
         self._close("it ended without a word")
         return status
+
+    def _refuse_to_be_the_second(self) -> None:
+        """The socket shows it too, but where its path would be too long each worker has one in a place of its own."""
+        run = find_run(self._run_dir)
+        if run is not None and run.alive:
+            raise UsageError(f"another worker runs at {run.worker.socket}", "attach to it, or choose another --run-dir")
 
     # -- the run
 

@@ -120,7 +120,8 @@ class Ordeal:
         self._rng = rng
         self._run_dir = directory / "run"
         self._outbox = self._run_dir / "outbox.db"
-        self._port = _free_port()
+        self._holding = _hold_port()
+        self._port = self._holding.getsockname()[1]
         self._url = f"http://127.0.0.1:{self._port}"
         self._trainer = NotingTrainer(self._url)
         self._api: ChildProcess | None = None
@@ -231,7 +232,7 @@ class Ordeal:
             self.account.faults.append(f"the ledger is off: {ledger}")
 
     async def _count_environments(self) -> int:
-        async with httpx.AsyncClient(base_url=self._url) as client:
+        async with httpx.AsyncClient(base_url=self._url, timeout=PATIENCE) as client:
             return len((await client.get("/inspect/environments")).json()["environments"])
 
     async def _some_wait(self) -> bool:
@@ -289,9 +290,12 @@ def _kill(child: ChildProcess) -> None:
     child.wait(30)
 
 
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        return int(free.getsockname()[1])
+def _hold_port() -> socket.socket:
+    """Bound and not listening: nobody but the server that is told its number gets it, also while that is dead."""
+    holding = socket.socket()
+    holding.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    holding.bind(("127.0.0.1", 0))
+    return holding
 
 
 def main() -> int:

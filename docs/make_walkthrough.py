@@ -20,7 +20,7 @@ from docs.troubles import TROUBLES, Trouble
 
 PICTURES = Path(__file__).with_name("pictures")
 SIZE = (120, 34)
-PATIENCE = 30.0
+PATIENCE = 60.0
 
 
 @asynccontextmanager

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from rich.console import Console
 
 from atropos_tui.doctor.finding import Finding, bad, good, limited
+from atropos_tui.locale_characters import locale_of, locale_speaks_unicode
 
 _COLORS = {None: "none", "standard": "16", "256": "256", "truecolor": "16 million", "windows": "16"}
 _SMALLEST = (80, 24)
@@ -30,7 +31,7 @@ def examine_terminal(
 ) -> Iterator[Finding]:
     """`size` is columns and lines, zeros where unknown; `encoding` is what Python writes; `tmux` asks tmux."""
     yield _terminal(environment, is_terminal)
-    yield _encoding(encoding)
+    yield _encoding(environment, encoding)
     if is_terminal:
         yield _colors(environment)
         yield _size(size)
@@ -81,10 +82,11 @@ def _size(size: tuple[int, int]) -> Finding:
     return limited("size", found, f"from {_SMALLEST[0]}×{_SMALLEST[1]} on nothing is cut off; z shows one pane alone")
 
 
-def _encoding(encoding: str) -> Finding:
-    if codecs.lookup(encoding).name == "utf-8":
+def _encoding(environment: Mapping[str, str], encoding: str) -> Finding:
+    found = encoding if locale_speaks_unicode(environment) else locale_of(environment)
+    if found == encoding and codecs.lookup(encoding).name == "utf-8":
         return good("characters", "UTF-8")
-    return limited("characters", encoding, "export LC_ALL=C.UTF-8; without it charts and frames are drawn in ASCII")
+    return limited("characters", found, "export LC_ALL=C.UTF-8; without it charts and frames are drawn in ASCII")
 
 
 def _multiplexer(environment: Mapping[str, str], tmux: TmuxValue) -> Iterator[Finding]:

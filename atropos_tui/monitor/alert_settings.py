@@ -37,6 +37,7 @@ class AlertSettings(BaseModel):
     zero_advantage_groups: _Count = 10
     lost_share: _Share = 0.1
     lost_groups: _Count = 3
+    rejected_share: _Share = 0.5
     length_drift: Annotated[float, Field(gt=1.0)] = 2.0
     part_share: _Share = 0.9
     repetition: _Share = 0.1

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from atropos_tui.ledger.outcomes import ENDED_STATES, FailReason, Outcome, RunState, ScoreSplit, ThrottleReason
+from atropos_tui.ledger.outcomes import (
+    ENDED_STATES,
+    FailReason,
+    Outcome,
+    RunState,
+    ScoreSplit,
+    SkipReason,
+    ThrottleReason,
+)
 from atropos_tui.monitor.alert_settings import AlertSettings
 from atropos_tui.monitor.snapshot import (
     Alert,
@@ -81,6 +89,7 @@ def findings(evidence: Evidence) -> Iterator[Finding]:
     yield from _queue_full(evidence)
     yield from _outbox_grows(evidence.sends, evidence.now, settings)
     yield from _losses(evidence.skipped, settings)
+    yield from _unusable(evidence.skipped, settings)
     yield from _length_drift(evidence.scores, settings)
     yield from _part_takes_over(evidence.scores.takeover, settings)
     yield from _token_looks(evidence.scores.looks, settings)
@@ -165,6 +174,29 @@ def _losses(skipped: SkippedSection, settings: AlertSettings) -> Iterator[Findin
             error = newest.error if newest else ""
             text = f"{lost} of {skipped.ended_last_minute} groups in the last minute {outcome}: {error}"
             yield Finding(name, text, group_id=newest.group_id if newest else -1)
+
+
+def _unusable(skipped: SkippedSection, settings: AlertSettings) -> Iterator[Finding]:
+    """Groups that were made and are no data, by the most frequent reason; identical scores have their own alert."""
+    ended = skipped.ended_last_minute
+    # What the environment's own code rejects, it may mean to reject.
+    shares = {Outcome.SKIPPED: settings.lost_share, Outcome.REJECTED: settings.rejected_share}
+    found = [
+        reason
+        for reason in skipped.reasons
+        if reason.outcome in shares
+        and reason.reason != SkipReason.IDENTICAL_SCORES
+        and reason.last_minute >= max(settings.lost_groups, shares[reason.outcome] * ended)
+    ]
+    if not found:
+        return
+    most = max(found, key=lambda reason: reason.last_minute)
+    newest = next((row for row in skipped.recent if row.reason == most.reason), None)
+    words = most.reason.replace("_", " ")
+    how = f"skipped as {words}" if most.outcome is Outcome.SKIPPED else f"rejected: {most.reason} returned None"
+    example = f": {newest.error}" if newest and newest.error else ""
+    text = f"{most.last_minute} of {ended} groups in the last minute {how}{example}"
+    yield Finding("unusable", text, group_id=newest.group_id if newest else -1)
 
 
 def _length_drift(scores: ScoresSection, settings: AlertSettings) -> Iterator[Finding]:

@@ -24,6 +24,7 @@ T = TypeVar("T")
 # The server sends at least an empty line every 5 s, so a silence of this length means that nobody is there any more.
 _SILENCE_LIMIT = 15.0
 _ERRORS_FROM = 400
+_NOTHING_OF_THE_KIND = (404, 405)
 
 
 class UnreachableError(AtroposError):
@@ -83,7 +84,7 @@ class RunClient:
         try:
             async with self._http.stream(f"/stream?{urlencode({'hz': hz})}") as (status, parts):
                 if status >= _ERRORS_FROM:
-                    raise _refusal(status, b"".join([part async for part in parts]))
+                    raise self._refusal(status, b"".join([part async for part in parts]))
                 async for line in _lines(parts):
                     if line != b"{}":
                         yield self._read(merger.merge, line)
@@ -126,8 +127,10 @@ class RunClient:
 
     async def health(self) -> dict[str, Any]:
         """`run_id`, `pid` and `state` of the worker."""
-        answer = self._read(json.loads, await self._request("GET", "/health"))
-        return dict(answer)
+        told = self._read(json.loads, await self._request("GET", "/health"))
+        if not isinstance(told, dict) or "run_id" not in told:
+            raise self._no_run()
+        return told
 
     async def pause(self) -> None:
         """Let no further group start; those in flight finish."""
@@ -170,7 +173,7 @@ class RunClient:
         except OSError as error:
             raise self._unreachable(error) from error
         if answer.status >= _ERRORS_FROM:
-            raise _refusal(answer.status, answer.body)
+            raise self._refusal(answer.status, answer.body)
         return answer.body
 
     def _taken(self, body: bytes) -> bool:
@@ -188,8 +191,22 @@ class RunClient:
     def _unreachable(self, error: Exception) -> UnreachableError:
         return UnreachableError(
             f"the worker at {self._address} does not answer ({error or type(error).__name__})",
-            "it ended, or runs on another machine",
+            "the address is wrong, it ended, or the way there is closed"
+            if self._address.startswith("http")
+            else "it ended, or runs on another machine",
         )
+
+    def _no_run(self) -> UnreachableError:
+        return UnreachableError(f"what answers at {self._address} is no run", "give the HOST:PORT that it listens on")
+
+    def _refusal(self, status: int, body: bytes) -> AtroposError:
+        try:
+            told = json.loads(body)["error"]
+        except (ValueError, KeyError, TypeError):
+            if status in _NOTHING_OF_THE_KIND:
+                return self._no_run()
+            told = body.decode(errors="replace")[:200]
+        return RefusedError(f"the worker refused: {told}", status=status)
 
 
 async def _lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
@@ -199,11 +216,3 @@ async def _lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         *lines, rest = (rest + chunk).split(b"\n")
         for line in lines:
             yield line
-
-
-def _refusal(status: int, body: bytes) -> RefusedError:
-    try:
-        told = json.loads(body)["error"]
-    except (ValueError, KeyError, TypeError):
-        told = body.decode(errors="replace")[:200]
-    return RefusedError(f"the worker refused: {told}", status=status)

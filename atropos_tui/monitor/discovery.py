@@ -122,11 +122,24 @@ def _write_over(path: Path, text: str) -> None:
 
 def find_run(run_dir: Path) -> FoundRun | None:
     """The run in this directory; None when there is none, or none that can be read."""
+    worker = _read_worker_file(run_dir)
+    while worker is not None:
+        if worker.ended_at:
+            return FoundRun(run_dir, worker, alive=False)
+        alive = answers(worker.socket)
+        # A worker that said goodbye, or came, while its socket was tried has written the file anew by now.
+        newest = _read_worker_file(run_dir)
+        if newest == worker:
+            return FoundRun(run_dir, worker, alive)
+        worker = newest
+    return None
+
+
+def _read_worker_file(run_dir: Path) -> WorkerFile | None:
     try:
-        worker = decoded(WorkerFile, json.loads((run_dir / WORKER_FILE).read_bytes()))
+        return decoded(WorkerFile, json.loads((run_dir / WORKER_FILE).read_bytes()))
     except (OSError, ValueError):
         return None
-    return FoundRun(run_dir, worker, alive=not worker.ended_at and answers(worker.socket))
 
 
 def list_runs(root: Path | None = None) -> Sequence[FoundRun]:

@@ -70,7 +70,8 @@ class FleetRun:
 
 
 class Fleet:
-    """Follows runs while `watch` goes on: those under `root`, and those at `urls`, each with its token or none ("").
+    """Follows runs while `watch` goes on: those under `root` and `also`, and those at `urls`, each with its token
+    or none ("").
 
     `notice` makes what tells the operator of a worker that dies meanwhile; None: nobody is told.
     """
@@ -82,10 +83,14 @@ class Fleet:
         *,
         clock: Callable[[], float] = time.monotonic,
         notice: Callable[[Path], DeathNotice] | None = None,
+        also: Path | None = None,
     ) -> None:
         self._root = root
+        self._also = also
         self._notice = notice
         self._telling: set[asyncio.Task[None]] = set()
+        # Of runs that do not move, so many older ones are not read.
+        self.left_out = 0
         self._tokens = dict(urls or {})
         self._clock = clock
         self._runs = {url: FleetRun(url, url, Presence.LOOKING) for url in self._tokens}
@@ -94,8 +99,8 @@ class Fleet:
 
     @property
     def runs(self) -> tuple[FleetRun, ...]:
-        """Those that may move first, then those that ended; in both the newest first."""
-        return tuple(sorted(self._runs.values(), key=lambda run: (run.ended, -run.started_at, run.key)))
+        """Those that can be asked first, then those on other hosts, then those that ended; in each the newest first."""
+        return tuple(sorted(self._runs.values(), key=_place))
 
     def now(self, run: FleetRun) -> float:
         """This moment on the clock of the run's worker, in Unix seconds."""
@@ -110,8 +115,10 @@ class Fleet:
             for url in self._tokens:
                 tasks.create_task(self._follow(url, url))
             while True:
-                found = await asyncio.to_thread(list_runs, self._root)
-                for run in _worth_showing(found):
+                found = await asyncio.to_thread(self._find)
+                shown = _worth_showing(found)
+                self.left_out = len(found) - len(shown)
+                for run in shown:
                     key = str(run.run_dir)
                     task = followed.get(key)
                     if run.alive and (task is None or task.done()):
@@ -120,6 +127,11 @@ class Fleet:
                         followed[key] = tasks.create_task(self._read_what_is_left(run, reading))
                 self._forget_removed({str(run.run_dir) for run in found})
                 await asyncio.sleep(SCAN_SECONDS)
+
+    def _find(self) -> Sequence[FoundRun]:
+        """Newest first. Blocks."""
+        found = [*list_runs(self._root), *(list_runs(self._also) if self._also is not None else ())]
+        return sorted(found, key=lambda run: run.worker.started_at, reverse=True)
 
     async def command(self, keys: Iterable[str], name: Literal["pause", "resume"]) -> dict[str, str]:
         """Give each of these runs the command at once. Returns by key why one did not take it."""
@@ -200,6 +212,11 @@ class Fleet:
     def _note(self, run: FleetRun) -> None:
         self._runs[run.key] = run
         self._changed()
+
+
+def _place(run: FleetRun) -> tuple[int, float, str]:
+    kind = 2 if run.ended else 1 if run.presence is Presence.ELSEWHERE else 0
+    return kind, -run.started_at, run.key
 
 
 def _worth_showing(found: Sequence[FoundRun]) -> list[FoundRun]:

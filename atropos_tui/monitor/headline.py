@@ -106,7 +106,9 @@ def _servers(situation: Situation) -> str:
     if not servers or any(server.healthy is not False for server in servers):
         return ""
     which = "the inference server at" if len(servers) == 1 else f"any of {len(servers)} inference servers, such as"
-    return f"waiting for {which} {servers[0].url}: {servers[0].detail or servers[0].last_error or 'it does not answer'}"
+    detail = servers[0].detail or servers[0].last_error or "it does not answer"
+    # A detail that begins with the address that was asked says it all in the room there is.
+    return f"waiting for {which} {detail if detail.startswith('http') else f'{servers[0].url}: {detail}'}"
 
 
 def _throttle(situation: Situation) -> str:
@@ -116,7 +118,21 @@ def _throttle(situation: Situation) -> str:
     breathes = situation.queue.throttle == ThrottleReason.OFF_POLICY_LIMIT and situation.quiet_for < BREATH_SECONDS
     if says is None or breathes:
         return ""
+    if situation.queue.throttle == ThrottleReason.BACKING_OFF and detail:
+        return f"{says}: {detail}"
+    if situation.queue.throttle == ThrottleReason.OFF_POLICY_LIMIT:
+        says = _full_queue(says, situation.queue, situation.sends)
+        if pace := situation.sends.seconds_per_step:
+            detail = f"{detail}; a step takes {pace:g} s"
     return f"{says} ({detail})" if detail else says
+
+
+def _full_queue(says: str, queue: QueueSection, sends: SendsSection) -> str:
+    """With what the trainer's queue is full: groups of others, or those in flight that have their place in it."""
+    if 0 <= sends.trainer_queue < sends.trainer_queue_limit and queue.in_flight:
+        return f"waiting for {_groups(queue.in_flight)} in flight or the trainer: they fill its queue"
+    others = sends.trainer_queue_own * 2 < sends.trainer_queue
+    return f"{says}, mostly with groups of other environments" if others else says
 
 
 def _stalled(situation: Situation) -> str:
@@ -141,6 +157,8 @@ def _stalled(situation: Situation) -> str:
         return f"{_groups(queue.in_flight)} in flight, no call is open: the server at {down.url} is down: {detail}"
     stages = Counter(row.stage for row in queue.rows)
     where = ", ".join(f"{count} {stage}" for stage, count in stages.most_common())
+    if len(queue.rows) < queue.in_flight:
+        where += f" of the {len(queue.rows)} longest in flight"
     is_or_are = "is" if one else "are"
     return f"{_groups(queue.in_flight)} in flight {is_or_are} in the environment's code ({where}), no call is open"
 
@@ -157,7 +175,7 @@ _THROTTLES: dict[str, str] = {
     ThrottleReason.OUTBOX_FULL: "waiting for the trajectory API to take groups: the outbox is full",
     ThrottleReason.SERVERS_UNHEALTHY: "waiting for an inference server",
     ThrottleReason.TRAINER_NOT_READY: "waiting for the trainer",
-    ThrottleReason.BACKING_OFF: "waiting before the next try, after failures",
+    ThrottleReason.BACKING_OFF: "backing off",
 }
 
 

@@ -29,9 +29,10 @@ if TYPE_CHECKING:
 
 LOOK_SECONDS = 0.3
 POLL_SECONDS = 0.02
+BREAK_SECONDS = 0.1
 LAST_LINES = 3
 
-# How long a process of ours may take from closing its socket to being seen to be gone.
+# How long a process may take from closing its connections to its socket, and one of ours from there to being gone.
 EXIT_SECONDS = 1.0
 
 # The exit status of a process of ours, negative for a signal; None while it runs.
@@ -79,7 +80,7 @@ class LiveRun:
                             yield snapshot
                 if snapshot.run.state in ENDED_STATES:
                     return
-                run = await self._find()
+                run = await self._after_the_break()
                 if run.alive:
                     raise UnreachableError("the connection to the worker broke", "it is tried again")
             if run.worker.ended_at:
@@ -190,6 +191,13 @@ class LiveRun:
         run = await asyncio.to_thread(find_run, self._run_dir)
         if run is None:
             raise UnreachableError(f"there is no run in {self._run_dir} any more")
+        return run
+
+    async def _after_the_break(self) -> FoundRun:
+        """The run once its worker is gone; a process that is killed lets go of its connections before its socket."""
+        deadline = time.monotonic() + EXIT_SECONDS
+        while (run := await self._find()).alive and time.monotonic() < deadline:  # noqa: ASYNC110  as below
+            await asyncio.sleep(BREAK_SECONDS)
         return run
 
     async def _until_alive(self) -> None:

@@ -1,7 +1,7 @@
 """Log lines, those of the same cause taken together, so that a million of them stay readable.
 
 Lines with a traceback are equal when the same kind of exception left the same line of code; others when they differ in
-numbers only.
+numbers only. Those that repeat without a traceback what was said with one are equal to it.
 """
 
 from __future__ import annotations
@@ -53,6 +53,8 @@ class LogsModel:
         self._by_level: Counter[str] = Counter()
         self._dropped = 0
         self._items: dict[int, str] = {}
+        # Where lines go that say the same as one with a traceback did.
+        self._caused: dict[tuple[str, str], tuple[str, str]] = {}
 
     def handlers(self) -> Handlers:
         return {LogLine: self._line}
@@ -101,7 +103,7 @@ class LogsModel:
         self._by_level[level] += 1
         lines = self._errors if is_error(level) else self._others
         text = one_line(event.text, TEXT_LENGTH)
-        key = (event.logger, _cause(event.traceback) or _NUMBER.sub("0", text))
+        key = self._key(event.logger, _NUMBER.sub("0", text), event.traceback)
         line = lines.pop(key, None)
         if line is None:
             line = _Line(level, one_line(event.logger, 100), text, 0, event.mono, event.mono, "")
@@ -115,6 +117,17 @@ class LogsModel:
             line.traceback = bounded_tail(event.traceback, TRACEBACK_LENGTH)
         if group := _GROUP.match(text):
             line.group_id = int(group[1])
+
+    def _key(self, logger: str, words: str, traceback: str) -> tuple[str, str]:
+        """Of a failure that comes again and again only the first may be logged with its traceback."""
+        spoken = (logger, words)
+        if not (cause := _cause(traceback)):
+            return self._caused.get(spoken, spoken)
+        key = (logger, cause)
+        if self._caused.pop(spoken, None) is None and len(self._caused) >= MAX_LINES:
+            del self._caused[next(iter(self._caused))]
+        self._caused[spoken] = key
+        return key
 
 
 def _cause(traceback: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 import sys
 import threading
 from collections.abc import Callable, Mapping
@@ -48,6 +49,7 @@ class MonitorThread:
         self._decode = decode
         self._read_only = read_only
         self._alert_command = alert_command
+        self._listener: socket.socket | None = None
         self._remote: RemoteAccess | None = None
         self._readers = dict(readers or {})
         self._ready = threading.Event()
@@ -56,10 +58,15 @@ class MonitorThread:
         self._error: Exception | None = None
         self._thread = threading.Thread(target=self._run, name="monitor", daemon=True)
 
+    def bind(self) -> None:
+        """Take the socket, so that who connects waits until `start`. Raises UsageError when it cannot be had."""
+        self._listener = bind_unix(self._socket_path)
+
     def start(self, remote: RemoteAccess | None = None) -> None:
         """Returns when the socket answers; `remote` answers soon after. Raises UsageError when it cannot be had."""
+        if self._listener is None:
+            self.bind()
         self._remote = remote
-        self._listener = bind_unix(self._socket_path)
         self._thread.start()
         self._ready.wait()
         if self._error is not None:
@@ -87,6 +94,7 @@ class MonitorThread:
         app = api.app()
         options: dict[str, Any] = {"handle_signals": False, "lifespan": "off", "log_config": None}
         server = HttpServer(app, on_ready=self._ready.set, **options)
+        assert self._listener is not None
         serving = [asyncio.create_task(server.serve_on(self._listener))]
         servers = [server]
         if self._remote is not None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from atropos_tui.ledger.events import BacklogChanged, GroupScored, ThrottleChanged, TrainerStatus
+from atropos_tui.ledger.outcomes import ThrottleReason
 from atropos_tui.monitor.bounded_text import ERROR_LENGTH, one_line
 from atropos_tui.monitor.handlers import Handlers
 from atropos_tui.monitor.instant import Instant
 from atropos_tui.monitor.snapshot import InFlightRow, QueueSection
-from atropos_tui.monitor.windows import RecentAmounts
+from atropos_tui.monitor.windows import RecentAmounts, RecentShare
 
 
 class QueueModel:
@@ -20,6 +21,7 @@ class QueueModel:
         self._trainer_queue_limit = -1
         self._groups = RecentAmounts()
         self._rollouts = RecentAmounts()
+        self._held_by_trainer = RecentShare()
 
     def handlers(self) -> Handlers:
         return {
@@ -41,6 +43,7 @@ class QueueModel:
             trainer_queue_limit=self._trainer_queue_limit,
             rollouts_per_second=self._rollouts.per_second(now.mono),
             groups_per_second=self._groups.per_second(now.mono),
+            held_by_trainer=self._held_by_trainer.share(now.mono),
         )
 
     def _backlog_changed(self, event: BacklogChanged) -> None:
@@ -50,6 +53,7 @@ class QueueModel:
         self._throttle = event.reason or ""
         self._throttle_detail = one_line(event.detail, ERROR_LENGTH)
         self._limit = event.limit
+        self._held_by_trainer.note(event.mono, event.reason is ThrottleReason.OFF_POLICY_LIMIT)
 
     def _trainer_status(self, event: TrainerStatus) -> None:
         self._trainer_queue = event.queue_size

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from atropos_tui.errors import AtroposError
+from atropos_tui.errors import AtroposError, UsageError
 from atropos_tui.monitor.http_connection import HttpConnection
+from atropos_tui.monitor.run_url import checked_url
 from atropos_tui.monitor.unix_socket import UNIX_SCHEME, answers
 
 ANSWER_SECONDS = 10.0
@@ -46,4 +47,7 @@ def _reachable(control_url: str) -> str:
     path = control_url.removeprefix(UNIX_SCHEME)
     if path != control_url:
         return path if answers(path) else ""
-    return control_url if control_url.startswith(("http://", "https://")) else ""
+    try:
+        return checked_url(control_url)
+    except UsageError:
+        return ""

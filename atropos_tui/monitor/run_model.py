@@ -58,6 +58,7 @@ class RunModel:
         self._alert_ages = AlertAges()
 
     def handlers(self) -> Handlers:
+        # A step of the trainer is none: other environments may have fed it.
         progress = (CallFinished, GroupScored, GroupEnqueued, GroupDelivered, GroupSkipped, EvalEnded)
         return {
             RunStarted: self._run_started,
@@ -176,9 +177,7 @@ class RunModel:
         self._due_since = None
 
     def _trainer_status(self, event: TrainerStatus) -> None:
-        if event.step != self._step:
-            self._step = event.step
-            self._progress = event.mono
+        self._step = event.step
 
     def _progressed(self, event: EventBase) -> None:
         if not getattr(event, "error", ""):

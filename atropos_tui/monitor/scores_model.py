@@ -16,7 +16,7 @@ from atropos_tui.monitor.score_parts import ScoreParts
 from atropos_tui.monitor.score_statistics import finite, has_zero_advantage, mean_and_std, score_tolerance
 from atropos_tui.monitor.snapshot import ScoresSection
 from atropos_tui.monitor.token_looks import TokenLookout
-from atropos_tui.monitor.trend import Stretches, Trend
+from atropos_tui.monitor.trend import RecentTrend, Stretches, Trend
 
 WINDOW_GROUPS = 256
 WINDOW_ROLLOUTS = 8192
@@ -49,6 +49,7 @@ class ScoresModel:
         self._window_scores = 0
         self._histogram = Histogram()
         self._trend = Trend()
+        self._recent = RecentTrend()
         self._stretches = Stretches()
         self._parts = ScoreParts()
         self._shares = PartShares()
@@ -90,6 +91,7 @@ class ScoresModel:
         self._groups += 1
         self._rollouts += len(scores)
         self._trend.add(round(event.wall, 3), mean, tokens)
+        self._recent.add(round(event.wall, 3), mean, tokens)
         self._stretches.add(mean)
         self._take(
             _ScoredGroup(
@@ -134,6 +136,7 @@ class ScoresModel:
             bins=histogram.bins,
             spikes=histogram.spikes,
             trend=self._trend.points(),
+            recent=self._recent.points(),
             within_std=round(math.fsum(group.std for group in window) / len(window), 6),
             between_std=round(between_std, 6),
             zero_advantage_share=round(sum(group.zero_advantage for group in window) / len(window), 4),

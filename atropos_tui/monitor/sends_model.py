@@ -21,12 +21,14 @@ from atropos_tui.monitor.bounded_text import BODY_LENGTH, ERROR_LENGTH, bounded_
 from atropos_tui.monitor.handlers import Handlers
 from atropos_tui.monitor.instant import Instant
 from atropos_tui.monitor.snapshot import EndedRow, LedgerSection, SendsSection
-from atropos_tui.monitor.windows import RecentAmounts, RecentDurations
+from atropos_tui.monitor.windows import RecentAmounts, RecentDurations, significant
 
 # A lag is the mean over this many groups.
 LAG_WINDOW = 64
 # Groups that wait at the trajectory API and whose start is remembered.
 MAX_WAITING = 10_000
+# The trainer's pace is the mean over so many changes of its step.
+PACE_WINDOW = 16
 
 
 class SendsModel:
@@ -49,9 +51,11 @@ class SendsModel:
         self._unwritten: set[int] = set()
         self._step = 0
         self._step_at: float | None = None
+        self._steps: deque[tuple[float, int]] = deque(maxlen=PACE_WINDOW + 1)
         self._batch_size = 0
         self._trainer_queue = 0
         self._trainer_queue_limit = -1
+        self._trainer_queue_own = 0
         self._lags: deque[int] = deque(maxlen=LAG_WINDOW)
         # The steps at which the groups that wait at the trajectory API were started, in the order of their delivery.
         self._waiting: deque[int] = deque(maxlen=MAX_WAITING)
@@ -99,9 +103,11 @@ class SendsModel:
             next_retry_at=now.at(self._next_retry),
             trainer_step=self._step,
             trainer_step_at=now.at(self._step_at),
+            seconds_per_step=self._pace(),
             batch_size=self._batch_size,
             trainer_queue=self._trainer_queue,
             trainer_queue_limit=self._trainer_queue_limit,
+            trainer_queue_own=self._trainer_queue_own,
             policy_lag=_mean(self._lags, otherwise=0.0),
             lag_when_taken=_mean(self._lags_when_taken, otherwise=-1.0),
             send_rate_history=tuple(float(count) for count in self._deliveries.by_second(now.mono)),
@@ -127,14 +133,27 @@ class SendsModel:
         self._batch_size = event.batch_size
         self._trainer_queue = event.queue_size
         self._trainer_queue_limit = event.queue_limit
+        self._trainer_queue_own = event.self_queue_size
         self._advance(event.step, event.mono)
         # The trajectory API hands out the oldest first. A batch makes the next step, of the policy of the step before.
         while len(self._waiting) > event.self_queue_size:
             self._lags_when_taken.append(max(0, event.step - 1 - self._waiting.popleft()))
 
     def _advance(self, step: int, mono: float) -> None:
-        if self._step_at is None or step != self._step:
-            self._step, self._step_at = step, mono
+        if self._step_at is not None and step == self._step:
+            return
+        if step < self._step:
+            self._steps.clear()
+        # When the step at which the run joined was made, nobody knows.
+        if self._step_at is not None:
+            self._steps.append((mono, step))
+        self._step, self._step_at = step, mono
+
+    def _pace(self) -> float:
+        if len(self._steps) < 2:
+            return 0.0
+        (first_at, first), (last_at, last) = self._steps[0], self._steps[-1]
+        return significant((last_at - first_at) / (last - first), 2)
 
     def _enqueued(self, event: GroupEnqueued) -> None:
         self._raw_bytes += event.raw_bytes

@@ -84,7 +84,8 @@ class InFlightRow:
 class QueueSection:
     """The rollout queue. `throttle` is a ThrottleReason or empty; queue sizes are groups; -1 stands for no limit.
 
-    `rows` are those longest in flight; of very many they are not all. Rates are of scored groups, over the last minute.
+    `rows` are those longest in flight; of very many they are not all. Rates are of scored groups, over the last minute,
+    and so is `held_by_trainer`: the share of it in which no group might start because the trainer's queue was full.
     """
 
     rows: tuple[InFlightRow, ...] = ()
@@ -97,6 +98,7 @@ class QueueSection:
     trainer_queue_limit: int = -1
     rollouts_per_second: float = 0.0
     groups_per_second: float = 0.0
+    held_by_trainer: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +169,7 @@ class TokenLooks:
 
 @dataclass(frozen=True, slots=True)
 class ScoresSection:
-    """Scores of the last `window` groups, and the trend over the whole run.
+    """Scores of the last `window` groups, and the trend over the whole run; `recent` is that of the last hour, finer.
 
     `edges` has one entry more than `bins` and does not move while scores stay inside it; `spikes` counts exact values
     that hold many rollouts, largest first, and these are not in `bins`. `within_std` is the mean of the groups' own
@@ -187,6 +189,7 @@ class ScoresSection:
     bins: tuple[int, ...] = ()
     spikes: tuple[tuple[float, int], ...] = ()
     trend: tuple[TrendPoint, ...] = ()
+    recent: tuple[TrendPoint, ...] = ()
     within_std: float = 0.0
     between_std: float = 0.0
     zero_advantage_share: float = 0.0
@@ -263,10 +266,10 @@ class SendsSection:
 
     `unwritable` says what keeps the outbox at `outbox_path` from taking groups, `unwritable_remedy` what helps, both
     empty while it takes them; `unwritten` finished groups wait for that in the worker's memory.
-
     Lags are means, of the newest 64 groups, of the trainer's steps from the start of a group: `policy_lag` until it was
     delivered, `lag_when_taken` until the trainer took it (-1.0: it has taken none yet). `send_rate_history` has the
-    deliveries of each second of the last minute, oldest first.
+    deliveries of each second of the last minute, oldest first. `seconds_per_step` is the trainer's newest pace, 0.0
+    before two steps were seen; `trainer_queue_own` of the groups in its queue are this run's.
     """
 
     api_url: str = ""
@@ -288,9 +291,11 @@ class SendsSection:
     next_retry_at: float = 0.0
     trainer_step: int = 0
     trainer_step_at: float = 0.0
+    seconds_per_step: float = 0.0
     batch_size: int = 0
     trainer_queue: int = 0
     trainer_queue_limit: int = -1
+    trainer_queue_own: int = 0
     policy_lag: float = 0.0
     lag_when_taken: float = -1.0
     send_rate_history: tuple[float, ...] = ()

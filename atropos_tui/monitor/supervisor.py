@@ -17,6 +17,8 @@ from typing import Any, Self
 from atropos_tui.errors import AtroposError, UsageError
 
 POLL_SECONDS = 0.02
+# A killed process is gone when the system has found time for that, however short its grace was.
+BURIAL_SECONDS = 60.0
 
 
 class StartError(AtroposError):
@@ -151,7 +153,7 @@ class ChildProcess:
                 return self.wait(grace)
             except TimeoutError:
                 self._kill_group()
-        return self.wait(grace)
+        return self.wait(BURIAL_SECONDS)
 
     def last_lines(self, count: int = 20) -> list[str]:
         """The end of the process's log."""

@@ -1,4 +1,4 @@
-"""Curves over consecutive groups in order of completion: the whole run in few points, and means of twenty groups."""
+"""Curves over consecutive groups in order of completion: the whole run and the last hour in few points, and means."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ from atropos_tui.monitor.snapshot import TrendPoint
 
 MAX_POINTS = 240
 STRETCH = 20
+
+# Up to which age of its groups, in seconds, a point of the recent trend stands for how many seconds.
+_GRAINS = ((120.0, 4.0), (600.0, 20.0), (3_600.0, 60.0))
 
 
 class Trend:
@@ -36,6 +39,72 @@ class Trend:
         """Oldest first, at most `MAX_POINTS`."""
         newest = () if self._newest is None else (_rounded(self._newest),)
         return (*self._points, *newest)
+
+
+class RecentTrend:
+    """The last hour in points of some seconds, which grow coarser as they grow older."""
+
+    def __init__(self) -> None:
+        self._points: list[TrendPoint] = []
+        # The newest point, as sums, for groups may end by the thousand a second.
+        self._slot = 0.0
+        self._at = 0.0
+        self._groups = 0
+        self._means = 0.0
+        self._tokens = 0.0
+        self._low = self._high = 0.0
+
+    def add(self, at: float, mean: float, completion_tokens: float) -> None:
+        """One group, as in `Trend`."""
+        slot = at // _GRAINS[0][1]
+        if slot != self._slot or not self._groups:
+            if self._groups:
+                self._points = _coarsened(list(self.points()), at)
+            self._slot, self._groups = slot, 0
+            self._means = self._tokens = 0.0
+            self._low = self._high = mean
+        self._at = at
+        self._groups += 1
+        self._means += mean
+        self._tokens += completion_tokens
+        if mean < self._low:
+            self._low = mean
+        elif mean > self._high:
+            self._high = mean
+
+    def points(self) -> tuple[TrendPoint, ...]:
+        """Oldest first, at most `MAX_POINTS`."""
+        if not self._groups:
+            return ()
+        newest = TrendPoint(
+            at=self._at,
+            groups=self._groups,
+            mean=self._means / self._groups,
+            low=self._low,
+            high=self._high,
+            completion_tokens=self._tokens / self._groups,
+        )
+        return (*self._points, _rounded(newest))
+
+
+def _coarsened(points: list[TrendPoint], now: float) -> list[TrendPoint]:
+    """Those of one slot taken together, and without those older than the coarsest grain knows."""
+    coarse: list[TrendPoint] = []
+    for point in points:
+        slot = _slot(point.at, now - point.at)
+        if slot is None:
+            continue
+        if coarse and slot == _slot(coarse[-1].at, now - coarse[-1].at):
+            coarse[-1] = _rounded(_merged(coarse[-1], point))
+        else:
+            coarse.append(point)
+    return coarse[-(MAX_POINTS - 1) :]
+
+
+def _slot(at: float, age: float) -> tuple[float, int] | None:
+    """The stretch of time in which groups of that age are taken together; None when they are too old."""
+    seconds = next((seconds for oldest, seconds in _GRAINS if age <= oldest), None)
+    return None if seconds is None else (seconds, math.floor(at / seconds))
 
 
 class Stretches:

@@ -43,7 +43,7 @@ def bind_unix(path: Path) -> socket.socket:
         listener.listen(64)
     except OSError as error:
         listener.close()
-        raise UsageError(f"cannot listen on {path}: {error.strerror}", "choose another --run-dir") from error
+        raise UsageError(f"cannot listen on {path}: {error.strerror or error}", "choose another --run-dir") from error
     return listener
 
 

@@ -62,6 +62,40 @@ class RecentAmounts:
             self._slots[slot] = 0
 
 
+class RecentShare:
+    """In what share of the last `seconds` something held, or of the time since the first call while that is shorter."""
+
+    def __init__(self, seconds: int = 60) -> None:
+        self._seconds = seconds
+        self._microseconds = RecentAmounts(seconds)
+        self._holds = False
+        self._first: float | None = None
+        self._until = 0.0
+
+    def note(self, mono: float, holds: bool) -> None:
+        """From now on it holds, or does not."""
+        self._advance(mono)
+        self._holds = holds
+
+    def share(self, mono: float) -> float:
+        """In hundredths, so that it changes only when a reader could tell."""
+        if self._first is None:
+            return 0.0
+        self._advance(mono)
+        # The oldest second leaves as a whole: there is one less than the window, and the part of the running one.
+        length = min(mono - self._first, self._seconds - 1 + mono % 1)
+        return round(min(1.0, self._microseconds.total(mono) / 1e6 / length), 2) if length > 0 else 0.0
+
+    def _advance(self, mono: float) -> None:
+        if self._first is None:
+            self._first = self._until = mono
+        start, self._until = max(self._until, mono - self._seconds), max(self._until, mono)
+        while self._holds and start < mono:
+            end = min(math.floor(start) + 1.0, mono)
+            self._microseconds.add(start, round((end - start) * 1e6))
+            start = end
+
+
 class RecentDurations:
     """The newest durations in seconds, at most `size` and none older than `max_age`."""
 

@@ -36,6 +36,7 @@ _EVIDENCE = {
     "outbox": (SendsPane, "the outbox and the last error"),
     "failures": (SkippedPane, "the newest groups that failed"),
     "refusals": (SkippedPane, "the newest groups that were refused"),
+    "unusable": (SkippedPane, "the newest groups that are no data"),
     "length_drift": (ScoresPane, "the trends of scores and lengths"),
 }
 

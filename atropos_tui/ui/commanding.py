@@ -70,7 +70,7 @@ class CommandingApp(App[Answer]):
         many = formatting.plural(self._snapshot.queue.in_flight, "group")
         self._ask(
             f"Pause {self.run_name} now?",
-            f"{many} in flight return to the backlog; what they have sampled is lost",
+            f"{many} in flight go back; what they sampled is lost",
             self.source.pause_now, refusal, Asked("pausing", _HALTED | ENDED_STATES),
         )  # fmt: skip
 
@@ -96,7 +96,7 @@ class CommandingApp(App[Answer]):
             self.say("this run can only be started again where it ran: atropos-tui restart RUN", "warning")
         else:
             question = ConfirmScreen(
-                f"Start {self.run_name} again?", "a new worker goes on with its outbox, its record and its data"
+                f"Start {self.run_name} again?", "goes on with its outbox, its record and its data"
             )
 
             def answered(yes: bool | None) -> None:

@@ -16,11 +16,11 @@ from atropos_tui.ui import formatting
 from atropos_tui.ui.footer import Footer
 from atropos_tui.ui.header import STATE_GLYPHS
 from atropos_tui.ui.ink import Ink, Line, Span, clip_middle, dim, faint, join_that_fit, strong
-from atropos_tui.ui.keys import Scope, bindings, hint
+from atropos_tui.ui.keys import Scope, bindings, hint, named
 from atropos_tui.ui.list_screen import ListScreen
 from atropos_tui.ui.moment import AT_WORK
 from atropos_tui.ui.panes.pane import Pane
-from atropos_tui.ui.phrases import fact, waiting
+from atropos_tui.ui.phrases import fact, waiting_wrapped
 from atropos_tui.ui.run_source import NoRun
 from atropos_tui.ui.text_safety import visible
 from atropos_tui.ui.widgets.frame import FRAME_HEIGHT, FRAME_WIDTH, framed
@@ -84,7 +84,11 @@ class FleetPane(Pane):
             parts.append(Line(Span(f"{silent} silent", Ink.BAD)))
         if self.marked:
             parts.append(Line(Span(f"{len(self.marked)} marked", Ink.ACCENT)))
+        if elsewhere := sum(run.presence is Presence.ELSEWHERE and not run.ended for run in runs):
+            parts.append(Line(dim(f"{elsewhere} elsewhere")))
         parts.append(Line(dim(f"{ended} ended{'' if self.with_ended else ', left out'}")))
+        if self._fleet.left_out:
+            parts.append(Line(dim(f"{formatting.count(self._fleet.left_out)} older")))
         return join_that_fit(parts, room, " · ")
 
     def draw(self, width: int, height: int) -> list[Line]:
@@ -96,13 +100,18 @@ class FleetPane(Pane):
     def body(self, width: int, height: int) -> list[Line]:
         runs = self.runs
         if not runs:
-            return [waiting("no run is known: start one with `atropos-tui serve`, or give URLs to `atropos-tui fleet`")]
+            return waiting_wrapped(self._why_empty(), width)
         details = self._details(width)
         room = height - len(details) - 1
         columns = (*_COLUMNS, Column("waits for", 30, grows=True)) if width >= _WIDE else _COLUMNS
         table = Table(columns, len(runs), lambda index: self._row(runs[index]), cursor=self.cursor)
         lines = table.lines(width, room)
         return [*lines, *[Line()] * (room - len(lines)), Line(faint("─" * width)), *details]
+
+    def _why_empty(self) -> str:
+        if self._fleet.runs:
+            return f"all runs have ended; {self.atropos.keys_of(named('fleet.ended'))} shows them"
+        return "no run is known: start one with `atropos-tui serve`, or give URLs to `atropos-tui fleet`"
 
     def _row(self, run: FleetRun) -> tuple[Cell, ...]:
         summary = run.summary
@@ -115,7 +124,8 @@ class FleetPane(Pane):
 
         nothing = Line(faint("–"))
         if not summary.taken_at:
-            return (Line(Span(glyph, ink)), name, Line(Span(word, ink)), *[nothing] * 8, _says(run))
+            progress = self._progress(run)
+            return (Line(Span(glyph, ink)), name, Line(Span(word, ink)), *[nothing] * 7, progress, _says(run))
         of = f"/{formatting.short_count(summary.total_steps)}" if summary.total_steps > 0 else ""
         zero = Ink.WARN if summary.zero_advantage_share >= _HIGH_ZERO_ADVANTAGE else Ink.TEXT
         share = formatting.percent(summary.zero_advantage_share)

@@ -41,9 +41,12 @@ def duration(seconds: float) -> str:
 
 
 def age(seconds: float) -> str:
-    """How long ago, in whole units so that it changes seldom: `4s`, `97s`, `12m`, `3.1h`, `2.4d`."""
+    """How long ago, in whole units so that it changes seldom: `4s`, `97s`, `12m`, `3.1h`, `2.4d`.
+
+    A longer time never looks like a shorter one: there is no `1m` after `99s`.
+    """
     seconds = max(0.0, seconds)
-    if seconds < 100:
+    if seconds < 120:
         return f"{int(seconds)}s"
     if seconds < 6000:
         return f"{int(seconds / 60)}m"

@@ -7,7 +7,6 @@ as many ASCII characters as it takes cells, so that nothing moves.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from functools import cache
 
 from rich.cells import get_character_cell_size
@@ -16,6 +15,7 @@ from textual.color import Color
 from textual.filter import LineFilter
 
 from atropos_tui.errors import UsageError
+from atropos_tui.locale_characters import locale_speaks_unicode
 
 SETTING = "ATROPOS_TUI_ASCII"
 
@@ -86,15 +86,6 @@ def wants_ascii(asked: bool | None, configured: bool | None = None) -> AsciiGlyp
     if asked is None:
         asked = not speaks_unicode
     return AsciiGlyphs(strict=not speaks_unicode) if asked else None
-
-
-def locale_speaks_unicode(environ: Mapping[str, str]) -> bool:
-    """Whether the locale's encoding has all characters. Where no locale is set, as in many containers, it has.
-
-    Python itself no longer tells: in the C locale it takes UTF-8 all the same.
-    """
-    named = next((environ[name] for name in ("LC_ALL", "LC_CTYPE", "LANG") if environ.get(name)), "")
-    return not named or "utf" in named.lower()
 
 
 _YES, _NO = ("1", "yes", "true", "on"), ("0", "no", "false", "off")

@@ -15,6 +15,8 @@ from atropos_tui.ui.widgets.bars import gauge
 
 _STALE_SECONDS = 30.0
 _WAIT_SECONDS = 3.0
+# From this share of the last minute on it is the trainer who decides how fast groups are made.
+_TRAINERS_PACE = 0.5
 
 STATE_GLYPHS = {
     RunState.STARTING: ("◌", Ink.WARN),
@@ -80,7 +82,8 @@ class Header(LiveCanvas):
         """How long the run lasts, and how long ago anything progressed."""
         moment = self.moment
         if moment.ended:
-            return [Line(dim("took "), formatting.age(max(0.0, run.ended_at - run.started_at)))]
+            took = Line(dim("took "), formatting.age(max(0.0, run.ended_at - run.started_at)))
+            return [took] if run.started_at else []
         parts = []
         if run.last_progress_at:
             since = moment.since(run.last_progress_at)
@@ -88,7 +91,8 @@ class Header(LiveCanvas):
             parts.append(Line(dim("progress "), Span(formatting.age(since), ink), dim(" ago")))
         if run.loop_lag and not moment.ended:
             parts.append(Line(dim("loop "), Span(formatting.duration(run.loop_lag), Ink.WARN), dim(" late")))
-        parts.append(Line(dim("up "), formatting.age(moment.since(run.started_at))))
+        if run.started_at:
+            parts.append(Line(dim("up "), formatting.age(moment.since(run.started_at))))
         return parts
 
     def _right(self, run: RunSection) -> Line:
@@ -121,7 +125,7 @@ class Header(LiveCanvas):
         if snapshot.run.headline:
             says = Line(Span("▸ ", Ink.WARN), visible(snapshot.run.headline))
             return _with_age(says, self._for_how_long(snapshot.run), width)
-        alert = next(iter(snapshot.run.alerts), None)
+        alert = next(iter(sorted(snapshot.run.alerts, key=lambda alert: not alert.severe)), None)
         if alert is not None:
             since = formatting.age(moment.since(alert.since_at))
             says = Line(Span("! ", Ink.BAD if alert.severe else Ink.WARN), visible(alert.text))
@@ -136,19 +140,27 @@ class Header(LiveCanvas):
             return f"  for {formatting.duration(run.loop_lag)}"
         if unwritable_since := self.moment.snapshot.sends.unwritable_since_at:
             return f"  for {formatting.age(self.moment.since(unwritable_since))}"
-        since = self.moment.since(run.last_progress_at)
-        waits = run.state in AT_WORK and run.last_progress_at and since >= _WAIT_SECONDS
+        since = self.moment.since(run.last_progress_at or run.started_at)
+        waits = run.state in AT_WORK and run.started_at and since >= _WAIT_SECONDS
         return f"  for {formatting.age(since)}" if waits else ""
 
     def _flow(self, width: int) -> Line:
-        """That nothing is waited for, with the rates that show it."""
-        queue, sends = self.moment.snapshot.queue, self.moment.snapshot.sends
+        """That nothing is waited for, with the rates that show it, and whether more could be made than is taken."""
+        snapshot = self.moment.snapshot
+        queue, sends, skipped = snapshot.queue, snapshot.sends, snapshot.skipped
+        if skipped.last_minute and skipped.last_minute == skipped.ended_last_minute:
+            ended = formatting.plural(skipped.ended_last_minute, "group")
+            return Line(Span("▸ ", Ink.WARN), f"{ended} ended in the last minute, and none reached the trainer")
         parts = [Line(Span("▸ ", Ink.GOOD), dim("groups flow"))]
+        pace = f", a step takes {formatting.duration(sends.seconds_per_step)}" if sends.seconds_per_step else ""
+        if held := queue.held_by_trainer >= _TRAINERS_PACE:
+            share = formatting.percent(queue.held_by_trainer)
+            parts.append(Line(dim("held by the trainer "), share, dim(f" of the last minute{pace}")))
         parts.append(Line(formatting.rate(queue.groups_per_second), dim(" scored")))
         parts.append(Line(formatting.rate(sends.delivered_per_second), dim(" delivered")))
         if sends.trainer_step_at:
             since = formatting.age(self.moment.since(sends.trainer_step_at))
-            parts.append(Line(dim("trainer's step "), since, dim(" ago")))
+            parts.append(Line(dim("trainer's step "), since, dim(f" ago{'' if held else pace}")))
         return join_that_fit(parts, width, " · ")
 
 

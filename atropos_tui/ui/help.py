@@ -13,6 +13,7 @@ from atropos_tui.ui.ink import Ink, Line, Span, dim, faint, spread, strong
 from atropos_tui.ui.keys import Command, Scope, bindings, commands
 from atropos_tui.ui.widgets.canvas import Canvas
 from atropos_tui.ui.widgets.frame import FRAME_HEIGHT, FRAME_WIDTH, framed
+from atropos_tui.ui.wrapping import wrapped
 
 _KEYS_WIDTH = 16
 
@@ -49,7 +50,7 @@ class HelpPage(Canvas):
         super().__init__(id="help")
         self._scopes = scopes
         self._first = 0
-        self.length = sum(len(commands([scope])) + 2 for scope in scopes)
+        self.length = 0
 
     def scroll_by(self, lines: int) -> None:
         self._first = max(0, self._first + lines)
@@ -58,6 +59,7 @@ class HelpPage(Canvas):
     def draw(self, width: int, height: int) -> list[Line]:
         inner, room = width - FRAME_WIDTH, height - FRAME_HEIGHT
         lines = self._lines(inner)
+        self.length = len(lines)
         self._first = min(self._first, max(0, len(lines) - room))
         below = len(lines) - self._first - room
         more = Line(dim(f"↓ {below} more lines")) if below > 0 else Line(dim("esc closes"))
@@ -76,14 +78,18 @@ class HelpPage(Canvas):
         return [a.fit(half) + Line("    ") + b for a, b in zip(left, right, strict=True)]
 
     def _block(self, scope: Scope, width: int) -> list[Line]:
-        entries = [self._entry(command, width) for command in commands([scope])]
+        entries = [line for command in commands([scope]) for line in self._entry(command, width)]
         return [Line(strong(scope.value, Ink.ACCENT)), *entries, Line()]
 
-    def _entry(self, command: Command, width: int) -> Line:
+    def _entry(self, command: Command, width: int) -> list[Line]:
+        """In as many lines as it takes: neither what a key does nor its id may be missing."""
+        first, *rest = wrapped(command.help, max(1, width - _KEYS_WIDTH))
         keys = Line(Span(self.atropos.keys_of(command), bold=True)).fit(_KEYS_WIDTH)
-        line = keys + Line(dim(command.help))
+        lines = [keys + Line(dim(first)), *(Line(" " * _KEYS_WIDTH, dim(part)) for part in rest)]
         command_id = Line(faint(command.id))
-        return spread(line, command_id, width) if line.width + command_id.width + 2 <= width else line
+        if lines[-1].width + command_id.width + 2 <= width:
+            return [*lines[:-1], spread(lines[-1], command_id, width)]
+        return [*(line.fit(width) for line in lines), command_id.fit_right(width)]
 
 
 def _balanced(blocks: Sequence[list[Line]]) -> tuple[list[Line], list[Line]]:

@@ -4,30 +4,45 @@ from __future__ import annotations
 
 import tomllib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from atropos_tui.errors import UsageError
+from atropos_tui.ui.key_names import key_named
 from atropos_tui.ui.keys import COMMANDS, ON_THE_DASHBOARD, Scope, commands
 
 
 def load_keymap(path: Path) -> dict[str, str]:
-    """Keys by command id. Raises UsageError that names the file, the command and what is wrong."""
+    """Keys by command id, in Textual's names. Raises UsageError that names the file, the command and what is wrong."""
     try:
         raw = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise UsageError(f"cannot read the keymap {path}: {error}", 'lines look like "run.pause" = "o"') from error
     known = {command.id for command in COMMANDS}
-    for command_id, keys in raw.items():
+    keymap = {}
+    for command_id, keys in _flat(raw):
         if command_id not in known:
             raise UsageError(f"keymap {path}: there is no command {command_id!r}", "the help (?) lists them all")
-        if not isinstance(keys, str) or not keys.strip():
+        if not isinstance(keys, str) or not keys.strip(", "):
             raise UsageError(f"keymap {path}: {command_id} needs keys", "for example o, or o,f5 for two")
-    keymap = {command_id: keys.replace(" ", "") for command_id, keys in raw.items()}
+        try:
+            keymap[command_id] = ",".join(map(key_named, filter(str.strip, keys.split(","))))
+        except ValueError as error:
+            fault = f"keymap {path}: {command_id}: there is no key {str(error)!r}"
+            raise UsageError(fault, "keys look like a, A, ?, f5, ctrl+a, space, comma") from error
     for where, scopes in {scope.value: (scope,) for scope in Scope}.items():
         _check_for_clashes(where, scopes, keymap, path)
     _check_for_clashes("the dashboard", ON_THE_DASHBOARD, keymap, path)
     return keymap
+
+
+def _flat(table: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:
+    """Ids and what they are given; without quotes `run.pause` is a table `run` to TOML."""
+    for name, value in table.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{prefix}{name}.")
+        else:
+            yield prefix + name, value
 
 
 def _check_for_clashes(where: str, scopes: Sequence[Scope], keymap: Mapping[str, str], path: Path) -> None:

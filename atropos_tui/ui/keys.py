@@ -58,11 +58,11 @@ _CHANGE_RUNS = frozenset({"queue.cancel", "queue.requeue", "fleet.pause", "fleet
 
 def shown(keys: str, *, ascii_only: bool = False) -> str:
     """Keys as people write them: `enter`, `?`, `shift+tab`. Without arrows where these would look like letters."""
-    named = ((key, _KEY_NAMES.get(key, key)) for key in keys.split(","))
+    named = ((key, KEY_NAMES.get(key, key)) for key in keys.split(","))
     return " ".join(key if ascii_only and not name.isascii() else name for key, name in named)
 
 
-_KEY_NAMES = {
+KEY_NAMES = {
     "question_mark": "?",
     "colon": ":",
     "slash": "/",
@@ -99,7 +99,7 @@ _TABLE: dict[Scope, tuple[tuple[str, str, str, str, str], ...]] = {
         ("run.resume", "r", "app.resume", "resume", "Start groups again."),
         ("run.step", "s", "app.step_group", "step", "While paused: start one group."),
         ("run.pause_now", "P", "app.pause_now", "pause now", "Put the groups in flight back and stop at once; asks."),
-        ("run.restart", "R", "app.restart", "restart", "Start a run that crashed again, where it was; asks."),
+        ("run.restart", "R", "app.restart", "restart", "Start again a run that ended, crashed or was killed; asks."),
         ("run.evaluate", "E", "app.evaluate_now", "evaluate", "Evaluate now, whatever the step; asks."),
     ),
     Scope.EVERYWHERE: (
@@ -149,7 +149,10 @@ _TABLE: dict[Scope, tuple[tuple[str, str, str, str, str], ...]] = {
         ("config.changed", "x", "toggle_defaults", "defaults", "Leave out what no one set, or show all."),
     ),
     Scope.ALERTS: (("alerts.evidence", "enter", "evidence", "evidence", "To what shows it: a pane, or a group."),),
-    Scope.LOGS: (("logs.open", "enter", "open", "open the group", "Open the group that the line tells of."),),
+    Scope.LOGS: (
+        ("logs.open", "enter", "open", "open the group", "Open the group that the line tells of."),
+        ("logs.zoom", "z", "zoom", "zoom", "The line and all of its traceback on the whole screen, and back."),
+    ),
     Scope.EVALS: (
         ("evals.next", "right,m", "next_metric(1)", "next metric", "The next metric in the chart."),
         ("evals.previous", "left,h", "next_metric(-1)", "previous metric", "The metric before it."),

@@ -9,6 +9,7 @@ from atropos_tui.monitor.snapshot import EndedRow
 from atropos_tui.ui import formatting
 from atropos_tui.ui.ink import Ink, Line, Span, dim, faint
 from atropos_tui.ui.text_safety import visible
+from atropos_tui.ui.wrapping import wrapped
 
 SPLIT_WORDS = {ScoreSplit.ALL_BEST: "too easy", ScoreSplit.ALL_WORST: "too hard", ScoreSplit.ALL_EQUAL: "all equal"}
 OUTCOME_INKS = {
@@ -28,12 +29,32 @@ _ONE_WORD: dict[str, str] = {
     RejectReason.POSTPROCESS_HISTORIES: "postproc.",
     FailReason.INFERENCE_ERROR: "inference",
 }
+_LAST_LINES = 4
 _FIRST_VALUE = re.compile(r"""\{['"]\w{1,30}['"]: (?P<value>'[^']*|"[^"]*|[^,}]+)""")
 
 
 def waiting(text: str) -> Line:
     """An empty state: what has to come before there is something to see."""
     return Line(Span("◌ ", Ink.FAINT), dim(text))
+
+
+def waiting_wrapped(text: str, width: int) -> list[Line]:
+    """The same in as many lines as it takes."""
+    first, *rest = wrapped(text, width - 2)
+    return [waiting(first), *(Line("  ", dim(part)) for part in rest)]
+
+
+def elided(lines: list[Line], room: int, first: int, advice: str = "") -> list[Line]:
+    """At most `room` lines: where they are more, the `first` ones and the last; between them how many are left out.
+
+    Of a traceback the end tells most.
+    """
+    if len(lines) <= room or room < 1:
+        return lines[: max(0, room)]
+    kept = max(0, min(first, room - 1 - min(_LAST_LINES, len(lines) - first)))
+    rest = room - 1 - kept
+    hidden = len(lines) - kept - rest
+    return [*lines[:kept], Line(faint(f"  … {hidden:,} more lines{advice}")), *lines[len(lines) - rest :]]
 
 
 def fact(label: str, value: Line, label_width: int = 10) -> Line:

@@ -27,10 +27,12 @@ def inside_multiplexer() -> bool:
 
 class GuardedDriver(LinuxDriver):
     """Textual's driver, except that undecodable input does not crash it, a terminal that is gone ends the app, one that
-    is frozen does not keep it from ending, and the terminal alone says how large it is.
+    is frozen does not keep it from ending, the terminal alone says how large it is, and being stopped by SIGSTOP harms
+    nothing.
 
     Textual by itself reads from a terminal that hung up for ever, with a whole core, and blocks in writing to it; where
-    the environment has COLUMNS and LINES, it draws in that size whatever the window's is.
+    the environment has COLUMNS and LINES, it draws in that size whatever the window's is; and after each SIGSTOP it has
+    one more thread that reads keys, and one more that writes pictures into those of the others.
     """
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
@@ -40,6 +42,7 @@ class GuardedDriver(LinuxDriver):
         self._file = self._output  # type: ignore[assignment]  # the part of a file that the writer uses
         self._size = self._size or self._get_terminal_size()  # of the first picture
         self._is_ending = False
+        self._is_coming_back = False
         self._has_dropped = False
 
     def start_application_mode(self) -> None:
@@ -51,6 +54,33 @@ class GuardedDriver(LinuxDriver):
         self._is_ending = True
         self._output.end_within(_SECONDS_TO_LEAVE)
         super().stop_application_mode()
+
+    def _sigcont_application(self, *arguments: Any) -> None:
+        """SIGSTOP came without a word unless Textual says that it must tell of the end of a suspension."""
+        if self._must_signal_resume:
+            super()._sigcont_application(*arguments)
+        elif self._auto_restart:
+            self._loop.call_soon_threadsafe(self._start_anew)
+
+    def _start_anew(self) -> None:
+        """Take the terminal again, which somebody else has had meanwhile, such as a shell."""
+        if self._is_ending or self._writer_thread is None:
+            return
+        settings = self.attrs_before
+        self._is_coming_back = True
+        self.suspend_application_mode()
+        self.resume_application_mode()
+        self._is_coming_back = False
+        self.attrs_before = settings
+
+    def disable_input(self) -> None:
+        """As Textual's, which throws away what was typed and not read yet; where reading goes on, it is kept."""
+        if self._is_coming_back and self._key_thread is not None:
+            self.exit_event.set()
+            self._key_thread.join()
+            self.exit_event.clear()
+        else:
+            super().disable_input()
 
     def write(self, data: str) -> None:
         """As Textual's, which lets the event loop wait once the terminal is far behind; here this is left out then."""

@@ -28,6 +28,8 @@ _ANSI = frozenset({"default", *(f"{bright}{name}" for bright in ("", "bright_") 
     "black", "red", "green", "yellow", "blue", "magenta", "cyan", "white",
 ))})  # fmt: skip
 
+_KINDS = {str: "a text", bool: "true or false", dict: "a table"}
+
 # What stands for the band behind a trend where there is no colour for its ground.
 _SHADE = "░"
 
@@ -149,7 +151,7 @@ def load_theme(path: Path) -> Theme:
     try:
         raw = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise UsageError(f"cannot read the theme {path}: {error}", "see themes/dusk.toml for the form") from error
+        raise UsageError(f"cannot read the theme {path}: {error}", _see_example()) from error
     return Theme(
         name=_checked(raw, "name", str, path),
         dark=_checked(raw, "dark", bool, path),
@@ -181,5 +183,9 @@ def _colors(raw: dict[str, Any], *, ansi: bool, path: Path) -> Colors:
 
 def _checked(raw: dict[str, Any], key: str, kind: type, path: Path) -> Any:
     if not isinstance(raw.get(key), kind):
-        raise UsageError(f"theme {path}: `{key}` is missing or not a {kind.__name__}", "see themes/dusk.toml")
+        raise UsageError(f"theme {path}: `{key}` is missing or not {_KINDS[kind]}", _see_example())
     return raw[key]
+
+
+def _see_example() -> str:
+    return f"see {shipped_theme_files()[DEFAULT_THEME]} for the form"

@@ -121,6 +121,9 @@ class TrajectoriesScreen(TakingAwayScreen):
 
     def action_zoom(self) -> None:
         """The pane with the focus on the whole screen, and back."""
+        if self.pane.region.width == self.region.width and not self.has_class("-alone"):
+            self.atropos.say("it has the whole screen: tab leads to the other pane")
+            return
         self.set_class(self.rollout.has_focus, "-reading")
         self.toggle_class("-alone")
 
@@ -314,6 +317,8 @@ class TrajectoriesScreen(TakingAwayScreen):
             self._wanted = None
         elif groups.selected is not None:
             self._load_group(groups.selected.group_id)
+        else:
+            self.rollout.close_group()
 
     @work(exclusive=True, group="list")
     async def _load_older(self) -> None:

@@ -16,13 +16,15 @@ from atropos_tui.arguments import verb_parser
 from atropos_tui.errors import UsageError
 from atropos_tui.monitor.client import RunClient
 from atropos_tui.monitor.live_run import LiveRun
+from atropos_tui.monitor.run_url import SCHEMES, checked_url
 from atropos_tui.monitor.unix_socket import UNIX_SCHEME
 from atropos_tui.verbs.finding import RUN_HELP, alive_run
 from atropos_tui.verbs.interruption import run_interruptible
 from atropos_tui.verbs.opening import first_while_loading
-from atropos_tui.verbs.printing import Printed, add_printing_flags, print_run
+from atropos_tui.verbs.printing import WITHOUT_SCREEN, Printed, add_printing_flags, print_run
 from atropos_tui.verbs.restartable import live_run
 from atropos_tui.verbs.screen_flags import ScreenOptions, add_screen_flags, screen_options
+from atropos_tui.verbs.terminal_needed import require_terminal
 
 _EPILOG = """\
 a run on another machine:
@@ -56,6 +58,7 @@ async def _print(named: str | None, token_file: Path | None, how: Printed) -> in
 async def _attach(named: str | None, token_file: Path | None, read_only: bool, options: ScreenOptions) -> int:
     source, title = await _source(named, token_file)
     try:
+        require_terminal(WITHOUT_SCREEN)
         first = await first_while_loading(source)
         from atropos_tui.ui.leaving import DETACH, STOP
         from atropos_tui.verbs.screen import show_source
@@ -79,7 +82,9 @@ async def _attach(named: str | None, token_file: Path | None, read_only: bool, o
 async def _source(named: str | None, token_file: Path | None) -> tuple[RunClient | LiveRun, str]:
     """The run, and what to call it. Raises UsageError, UnreachableError or RefusedError when it cannot be watched."""
     address = (named or "").removeprefix(UNIX_SCHEME)
-    if address.startswith(("http://", "https://")) or _is_socket(address):
+    if address.startswith(SCHEMES) or _is_socket(address):
+        if address.startswith(SCHEMES):
+            checked_url(address)
         client = RunClient(address, _token(token_file) if token_file else "", via="screen")
         try:
             run_id = str((await client.health())["run_id"])

@@ -17,6 +17,7 @@ from atropos_tui.ledger import Outcome
 from atropos_tui.ledger.outcomes import RunState
 from atropos_tui.monitor.client import RunClient
 from atropos_tui.monitor.death_notice import DeathNotice
+from atropos_tui.monitor.discovery import run_root
 from atropos_tui.monitor.live_run import LiveRun
 from atropos_tui.monitor.run_file.place import RUN_FILE, RunFileError
 from atropos_tui.monitor.snapshot import RunSnapshot
@@ -26,6 +27,7 @@ from atropos_tui.verbs.interruption import run_interruptible
 from atropos_tui.verbs.plain import summary_line
 from atropos_tui.verbs.pocket_loop import PocketLoop, PocketTask, pocket_loop
 from atropos_tui.verbs.screen_flags import ScreenOptions
+from atropos_tui.verbs.terminal_needed import require_terminal
 
 SETTLE_SECONDS = 45.0
 TELL_SECONDS = 5.0
@@ -49,6 +51,7 @@ def run_demo(
 
 
 async def _on_screen(tasks: Sequence[PocketTask], seed: int, screen: ScreenOptions | None) -> int:
+    require_terminal("--headless does without a screen")
     from atropos_tui.monitor.fleet import Fleet
     from atropos_tui.ui.leaving import QuitChoice
     from atropos_tui.verbs.screen import show_source
@@ -56,11 +59,10 @@ async def _on_screen(tasks: Sequence[PocketTask], seed: int, screen: ScreenOptio
     end = QuitChoice("stop", "ends the policy, trajectory API, trainer and environments")
     async with pocket_loop(seed, tasks) as loop:
         if len(tasks) == 1:
-            await show_source(_live(loop, tasks[0]), title="demo", on_quit=(end,), options=screen)
+            source, fleet = _live(loop, tasks[0]), Fleet(run_root(), notice=DeathNotice, also=loop.directory)
         else:
-            await show_source(
-                None, title="demo", on_quit=(end,), options=screen, fleet=Fleet(loop.directory, notice=DeathNotice)
-            )
+            source, fleet = None, Fleet(loop.directory, notice=DeathNotice)
+        await show_source(source, title="demo", on_quit=(end,), options=screen, fleet=fleet)
     return 0
 
 

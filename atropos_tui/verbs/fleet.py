@@ -11,8 +11,10 @@ from pathlib import Path
 
 from atropos_tui.arguments import verb_parser
 from atropos_tui.errors import UsageError
+from atropos_tui.monitor.run_url import checked_url
 from atropos_tui.verbs.interruption import run_interruptible
 from atropos_tui.verbs.screen_flags import ScreenOptions, add_screen_flags, screen_options
+from atropos_tui.verbs.terminal_needed import require_terminal
 
 _EPILOG = """\
 runs on other machines:
@@ -29,9 +31,10 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--read-only", action="store_true", help="only look: the keys that change runs are off")
     add_screen_flags(parser)
     args = parser.parse_args(argv)
-    if args.api and not args.api.startswith(("http://", "https://")):
-        raise UsageError(f"--api {args.api} is no URL", "give that of a trajectory API, such as http://localhost:8000")
+    if args.api:
+        checked_url(args.api)
     tokens = tokens_by_url(args.urls, args.token_file)
+    require_terminal("`atropos-tui ls` prints instead")
     return run_interruptible(_show(tokens, args.api, args.read_only, screen_options(args)))
 
 
@@ -40,8 +43,7 @@ def tokens_by_url(urls: Sequence[str], token_files: Sequence[Path]) -> dict[str,
     from atropos_tui.monitor.token_file import read_token
 
     for url in urls:
-        if not url.startswith(("http://", "https://")):
-            raise UsageError(f"{url!r} is no URL", "give http://HOST:PORT; runs here are found by themselves")
+        checked_url(url)
     if len(token_files) not in (0, 1, len(urls)) or (token_files and not urls):
         fault = f"{len(token_files)} token files for {len(urls)} URLs"
         raise UsageError(fault, "give one for all, or one for each in the same order")

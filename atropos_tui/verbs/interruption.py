@@ -25,7 +25,9 @@ async def _interruptible(main: Coroutine[Any, Any, int]) -> int:
             task.cancel()
         came.append(number)
 
-    for number in SIGNALS:
+    # Under nohup hang-ups are ignored, and stay so; a screen sees by itself that its terminal is gone.
+    heeded = [number for number in SIGNALS if (number, signal.getsignal(number)) != (signal.SIGHUP, signal.SIG_IGN)]
+    for number in heeded:
         loop.add_signal_handler(number, end, number)
     try:
         return await task
@@ -34,5 +36,5 @@ async def _interruptible(main: Coroutine[Any, Any, int]) -> int:
             raise
         return 128 + came[0]
     finally:
-        for number in SIGNALS:
+        for number in heeded:
             loop.remove_signal_handler(number)

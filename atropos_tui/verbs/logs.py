@@ -12,6 +12,7 @@ from pathlib import Path
 from atropos_tui.arguments import verb_parser
 from atropos_tui.errors import UsageError
 from atropos_tui.monitor.discovery import find_run
+from atropos_tui.ui.text_safety import visible
 from atropos_tui.verbs.finding import RUN_HELP, which_run
 
 LOOK_SECONDS = 0.2
@@ -25,9 +26,10 @@ def main(argv: Sequence[str]) -> int:
     args = parser.parse_args(argv)
     run = which_run(args.run)
     log = run.run_dir / "worker.log"
+    shown = sys.stdout.isatty()  # a terminal would obey what models wrote
     try:
         for text in _follow(log, run.run_dir, args.lines) if args.follow else _last(log, args.lines):
-            sys.stdout.write(text)
+            sys.stdout.write(f"{visible(text[:-1])}\n" if shown and text.endswith("\n") else text)
             sys.stdout.flush()
     except FileNotFoundError:
         raise UsageError(f"there is no log {log}", "the run may have been copied without it") from None

@@ -16,6 +16,7 @@ from atropos_tui.errors import AtroposError, UsageError
 from atropos_tui.monitor.client import RunClient
 from atropos_tui.monitor.discovery import FoundRun, find_run, list_runs, run_root
 from atropos_tui.monitor.live_run import last_log_lines
+from atropos_tui.ui.text_safety import visible
 
 ANSWER_SECONDS = 2.0
 
@@ -97,7 +98,7 @@ def _table(told: Sequence[dict[str, Any]]) -> list[str]:
     lines = [f"{'NAME':<{width}}  {'STATE':<10}  {'STARTED':<16}  {'ENVIRONMENT':<20}  WHY\n"]
     for run in told:
         started = time.strftime("%Y-%m-%d %H:%M", time.localtime(run["started_at"]))
-        why = run["why"][:120]
+        why = visible(run["why"][:120])
         line = f"{run['name']:<{width}}  {run['state']:<10}  {started:<16}  {run['environment']:<20}  {why}"
         lines.append(line.rstrip() + "\n")
     return lines

@@ -6,13 +6,20 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from atropos_tui import garbage_collection
 from atropos_tui.arguments import verb_parser
 from atropos_tui.verbs.decoding import LazyTokenizer, TokenizerOfRun
 from atropos_tui.verbs.interruption import run_interruptible
-from atropos_tui.verbs.printing import add_printing_flags, print_run
-from atropos_tui.verbs.recordings import RECORDING_HELP, is_recorded_run, recording, writer_is_alive
+from atropos_tui.verbs.opening import first_while_loading
+from atropos_tui.verbs.printing import WITHOUT_SCREEN, add_printing_flags, print_run
+from atropos_tui.verbs.recordings import (
+    RECORDING_HELP,
+    check_jsonl,
+    is_recorded_run,
+    recording,
+    writer_is_alive,
+)
 from atropos_tui.verbs.screen_flags import ScreenOptions, add_screen_flags, screen_options
+from atropos_tui.verbs.terminal_needed import require_terminal
 
 if TYPE_CHECKING:
     from atropos_tui.monitor.recorded.jsonl_run import JsonlRun
@@ -35,13 +42,18 @@ def main(argv: Sequence[str]) -> int:
 
 
 async def _show(path: Path, tokenizer: str, options: ScreenOptions) -> int:
-    with garbage_collection.at_rest():
+    source = source_of(path, tokenizer)
+    try:
+        require_terminal(WITHOUT_SCREEN)
+        first = await first_while_loading(source)
         from atropos_tui.ui.leaving import QuitChoice
         from atropos_tui.verbs.screen import show_source
 
-    leave = QuitChoice("detach", "closes the file")
-    source = source_of(path, tokenizer)
-    await show_source(source, title=path.name, on_quit=(leave,), read_only=True, options=options)
+        leave = QuitChoice("detach", "closes the file")
+        await show_source(source, title=path.name, on_quit=(leave,), read_only=True, options=options, first=first)
+    except BaseException:
+        await source.close()
+        raise
     return 0
 
 
@@ -51,6 +63,7 @@ def source_of(path: Path, tokenizer: str = "") -> RecordedRun | JsonlRun:
         from atropos_tui.monitor.recorded.recorded_run import RecordedRun
 
         return RecordedRun(path, TokenizerOfRun(path, tokenizer), writer_is_alive(path))
+    check_jsonl(path)
     from atropos_tui.monitor.recorded.jsonl_run import JsonlRun
 
     return JsonlRun(path, LazyTokenizer(lambda: tokenizer))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from atropos_tui.ledger import Outcome
 from atropos_tui.monitor.snapshot import RunSnapshot
+from atropos_tui.ui.text_safety import visible
 
 
 def summary_line(snapshot: RunSnapshot) -> str:
@@ -21,4 +22,4 @@ def summary_line(snapshot: RunSnapshot) -> str:
         line += " = " + " + ".join(terms)
     if not ledger.balanced:
         line += f"  LEDGER OFF: {ledger.violation}"
-    return f"{line}  ({run.headline})" if run.headline else line
+    return f"{line}  ({visible(run.headline)})" if run.headline else line

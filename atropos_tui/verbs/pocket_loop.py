@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import sys
-import tempfile
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ import orjson
 from atropos_tui.errors import AtroposError, UsageError
 from atropos_tui.monitor.supervisor import ChildProcess, launch
 from atropos_tui.shipped import shipped_directory
+from atropos_tui.verbs.demo_directory import demo_directory
 
 READY_SECONDS = 120.0
 RECORD_LIMIT = "1G"  # nothing of a demo is kept, but it may go on for days
@@ -149,8 +149,8 @@ class PocketLoop:
 @asynccontextmanager
 async def pocket_loop(seed: int, tasks: Sequence[PocketTask] = ()) -> AsyncIterator[PocketLoop]:
     """A running loop, without tasks that of `reverse`, in a directory of its own; nothing of it is left behind."""
-    with tempfile.TemporaryDirectory(prefix="atropos-tui-demo-") as directory:
-        loop = PocketLoop(Path(directory), seed, tasks or pocket_tasks("reverse"))
+    with demo_directory() as directory:
+        loop = PocketLoop(directory, seed, tasks or pocket_tasks("reverse"))
         try:
             await loop.start()
             yield loop

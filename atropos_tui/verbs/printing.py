@@ -16,6 +16,7 @@ from atropos_tui.ledger.outcomes import ENDED_STATES
 from atropos_tui.monitor.snapshot import SECTIONS, RunSnapshot
 from atropos_tui.verbs.plain import summary_line
 
+WITHOUT_SCREEN = "--once, --json and --plain print instead"
 _SECONDS_BETWEEN_LINES = 2.0
 _NARROWEST = 60
 

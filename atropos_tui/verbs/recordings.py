@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import islice
 from pathlib import Path
 
 from atropos_tui.errors import UsageError
@@ -10,6 +11,8 @@ from atropos_tui.monitor.discovery import find_run
 from atropos_tui.monitor.run_file.place import RUN_FILE, is_run_file
 from atropos_tui.verbs.finding import which_run
 
+_LINES_TRIED = 20
+_ENOUGH_OF_A_LINE = 64 << 10
 RECORDING_HELP = "a run file, a run's directory or name, or a JSONL of scored groups"
 
 
@@ -30,6 +33,17 @@ def is_recorded_run(path: Path) -> bool:
         return is_run_file(path)
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror}", "check the path and its rights") from error
+
+
+def check_jsonl(path: Path) -> None:
+    """Raises UsageError for a file that does not begin with JSON; of single wrong lines the log tells."""
+    with path.open("rb") as file:
+        beginning = [
+            line.lstrip() for line in islice(iter(lambda: file.readline(_ENOUGH_OF_A_LINE), b""), _LINES_TRIED)
+        ]
+    told = [line for line in beginning if line]
+    if told and not any(line.startswith(b"{") for line in told):
+        raise UsageError(f"{path} is neither a run file nor a JSONL of scored groups", f"name {RECORDING_HELP}")
 
 
 def writer_is_alive(path: Path) -> Callable[[], bool]:

@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from functools import partial
 
 from atropos_tui import garbage_collection
+from atropos_tui.errors import AtroposError
 from atropos_tui.monitor.client import RunClient
 from atropos_tui.monitor.death_notice import DeathNotice
 from atropos_tui.monitor.discovery import run_root
@@ -79,6 +80,8 @@ def open_fleet_run(fleet: Fleet, run: FleetRun) -> RunSource:
         return RunClient(*fleet.address(run), via="screen")
     match run.presence:
         case Presence.ENDED:
+            if not (run.run_dir / RUN_FILE).exists():
+                raise AtroposError(f"{run.name} left no record", f"its log is {run.run_dir / 'worker.log'}")
             return ended_run(run.run_dir)
         case Presence.ELSEWHERE:
             # Only the machine where its worker is can start another one.

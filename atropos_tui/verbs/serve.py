@@ -25,6 +25,7 @@ from atropos_tui.verbs.interruption import run_interruptible
 from atropos_tui.verbs.plain import summary_line
 from atropos_tui.verbs.screen_flags import ScreenOptions
 from atropos_tui.verbs.starting import READY_SECONDS, Start, WorkerStarter
+from atropos_tui.verbs.terminal_needed import require_terminal
 
 if TYPE_CHECKING:
     from atropos_tui.ui.leaving import Answer
@@ -47,6 +48,8 @@ def serve_environment(
 
     Raises UsageError for anything wrong with the file or the flags, before the screen opens.
     """
+    if not (headless or detach):
+        require_terminal("--headless and --detach do without a screen")
     path = Path(environment.rsplit(":", 1)[0] if ":" in environment else environment)
     directory = run_dir or new_run_dir(path.stem)
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)

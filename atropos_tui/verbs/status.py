@@ -15,6 +15,7 @@ from atropos_tui.arguments import verb_parser
 from atropos_tui.ledger.outcomes import RunState
 from atropos_tui.monitor.live_run import LiveRun
 from atropos_tui.monitor.snapshot import RecordSection, RunSnapshot
+from atropos_tui.ui.text_safety import visible
 from atropos_tui.verbs.finding import RUN_HELP, which_run
 from atropos_tui.verbs.plain import summary_line
 from atropos_tui.verbs.printing import as_json
@@ -37,7 +38,7 @@ def main(argv: Sequence[str]) -> int:
         sys.stdout.write(as_json(snapshot, run_dir=str(run.run_dir)))
     else:
         sys.stdout.write(summary_line(snapshot) + "\n")
-        sys.stdout.writelines(f"  alert: {alert.text}\n" for alert in snapshot.run.alerts)
+        sys.stdout.writelines(f"  alert: {visible(alert.text)}\n" for alert in snapshot.run.alerts)
         if snapshot.record.level:
             sys.stdout.write(f"  record: {_in_words(snapshot.record)}\n")
     return EXIT_STATUS.get(snapshot.run.state, 0)

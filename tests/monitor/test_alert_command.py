@@ -19,7 +19,7 @@ from atropos_tui.monitor.alert_settings import AlertSettings
 from atropos_tui.monitor.new_alerts import NewAlerts, worth_telling
 from atropos_tui.monitor.snapshot import Alert, RunSection
 
-LIMIT = 20.0
+LIMIT = 60.0
 HOSTILE = "$(touch /tmp/owned); `id` | 'x' \n\x1b[2J"
 STUCK = Alert("no_progress", HOSTILE, 0.0)
 
@@ -80,11 +80,11 @@ async def test_a_command_that_hangs_is_ended_and_the_next_one_runs(
         f'#!/bin/sh\n[ "$ATROPOS_ALERT" = no_progress ] && exec sleep 600\necho "$ATROPOS_ALERT" >> {out}\n'
     )
     script.chmod(0o700)
-    settings = AlertSettings(command=(str(script),), command_timeout=0.3)
+    settings = AlertSettings(command=(str(script),), command_timeout=3.0)
     with caplog.at_level(logging.WARNING):
         async with following(settings, tmp_path, [STUCK, Alert("outbox", "3 groups", 0.0)]):
             assert await until_written(out, 1) == ["outbox"]
-    assert "took over 0.3 s and was ended" in caplog.text
+    assert "took over 3 s and was ended" in caplog.text
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ from atropos_tui.monitor.run_view import RunView
 from atropos_tui.monitor.snapshot import SECTIONS, ConfigRow, RunSnapshot
 from atropos_tui.monitor.unix_socket import bind_unix
 
-LIMIT = 10.0
+LIMIT = 60.0
 
 
 class RecordedCommands:
@@ -162,7 +162,10 @@ async def test_a_client_that_says_what_it_knows_gets_only_what_changed(run: Watc
     assert change["versions"]["queue"] == first["versions"]["queue"] + 1
 
 
-async def test_the_stream_sends_what_changed_and_is_silent_otherwise(run: WatchedRun, raw: httpx.AsyncClient) -> None:
+async def test_the_stream_sends_what_changed_and_is_silent_otherwise(
+    run: WatchedRun, raw: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("atropos_tui.monitor.control_api.KEEP_ALIVE_SECONDS", 600.0)
     async with raw.stream("GET", "/stream", params={"hz": 20}) as response, aclosing(response.aiter_lines()) as lines:
         first = json.loads(await asyncio.wait_for(anext(lines), LIMIT))
         assert set(first["sections"]) == set(SECTIONS)
@@ -414,6 +417,21 @@ async def test_a_connection_cut_in_the_middle_is_a_clear_error(tmp_path: Path) -
     async with await asyncio.start_unix_server(hang_up, path), RunClient(path) as client:
         with pytest.raises(UnreachableError):
             await anext(client.stream())
+
+
+@pytest.mark.parametrize("answer", [b"404 Not Found", b"200 OK"])
+async def test_what_answers_and_is_no_run_is_called_that(tmp_path: Path, answer: bytes) -> None:
+    async def answer_anything(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        body = b'{"detail":"Not Found"}'
+        writer.write(b"HTTP/1.1 %b\r\ncontent-length: %d\r\n\r\n%b" % (answer, len(body), body))
+        await writer.drain()
+        writer.close()
+
+    path = tmp_path / "control.sock"
+    async with await asyncio.start_unix_server(answer_anything, path), RunClient(path) as client:
+        with pytest.raises(UnreachableError, match="is no run; give the HOST:PORT"):
+            await client.health()
 
 
 async def test_an_answer_that_is_no_snapshot_is_a_clear_error(tmp_path: Path) -> None:

@@ -57,6 +57,40 @@ def test_a_worker_that_ended_in_order_is_not_stale(tmp_path: Path) -> None:
     assert (found.alive, found.stale) == (False, False)
 
 
+def test_a_worker_that_says_goodbye_just_when_it_is_looked_at_is_not_stale(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_worker_file(tmp_path, worker(tmp_path))
+
+    def gone_meanwhile(path: str) -> bool:
+        write_worker_file(tmp_path, worker(tmp_path, ended_at=time.time(), end_state="finished", why="done"))
+        return answers(path)
+
+    monkeypatch.setattr(discovery, "answers", gone_meanwhile)
+    found = find_run(tmp_path)
+    assert found is not None
+    assert (found.alive, found.stale, found.worker.why) == (False, False, "done")
+
+
+def test_a_worker_that_follows_another_one_just_when_that_is_looked_at_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_worker_file(tmp_path, worker(tmp_path, pid=1))
+    with ExitStack() as stack:
+
+        def followed_meanwhile(path: str) -> bool:
+            if not answers(path):
+                stack.enter_context(bind_unix(tmp_path / "control.sock"))
+                write_worker_file(tmp_path, worker(tmp_path, pid=2))
+                return False
+            return True
+
+        monkeypatch.setattr(discovery, "answers", followed_meanwhile)
+        found = find_run(tmp_path)
+    assert found is not None
+    assert (found.alive, found.worker.pid) == (True, 2)
+
+
 def test_a_worker_on_another_host_cannot_be_judged_from_here(tmp_path: Path) -> None:
     write_worker_file(tmp_path, worker(tmp_path, host="gpu-node-17"))
     found = find_run(tmp_path)

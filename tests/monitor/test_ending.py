@@ -11,7 +11,7 @@ import pytest
 from atropos_tui.monitor import ending as module
 from atropos_tui.monitor.ending import Ending, SignalPipe
 
-LIMIT = 10.0
+LIMIT = 60.0
 
 
 class Asked:

@@ -10,6 +10,7 @@ from atropos_tui.ledger.events import (
     CallFinished,
     CallStarted,
     GroupRefused,
+    GroupRejected,
     GroupRequeued,
     GroupStageChanged,
     OutboxUnwritable,
@@ -18,9 +19,10 @@ from atropos_tui.ledger.events import (
     ServerHealth,
     StateChanged,
     ThrottleChanged,
+    TrainerStatus,
 )
-from atropos_tui.ledger.outcomes import RequeueReason, RunState, Stage, ThrottleReason
-from tests.monitor.run_scenario import Scenario
+from atropos_tui.ledger.outcomes import RejectReason, RequeueReason, RunState, SkipReason, Stage, ThrottleReason
+from tests.monitor.run_scenario import WALL_START, Scenario
 
 
 def server(run: Scenario, number: int, healthy: bool | None, detail: str = "", auxiliary: bool = False) -> None:
@@ -166,6 +168,68 @@ def test_failures_are_no_progress(run: Scenario) -> None:
     assert names(run) == ["no_progress", "failures"]
     assert "12 of 12 groups" in run.snapshot().run.alerts[1].text
     assert "KeyError: 'x'" in run.snapshot().run.alerts[1].text
+
+
+def trainer_steps(run: Scenario, step: int) -> None:
+    run.publish(
+        TrainerStatus, step=step, batch_size=4, queue_size=8, queue_limit=8, self_queue_size=0, env_weight=0.5,
+        unallocated_fraction=0.0,
+    )  # fmt: skip
+
+
+def test_a_trainer_that_others_feed_is_no_progress_of_a_run_that_stands_still(run: Scenario) -> None:
+    run.delivered_group(0.0, 1.0)
+    run.publish(ThrottleChanged, reason=ThrottleReason.OFF_POLICY_LIMIT, limit=8, detail="8/8 groups")
+    for step in range(10):
+        trainer_steps(run.after(1), step)
+    section = run.snapshot().run
+    assert section.headline == (
+        "waiting for the trainer to take groups: its queue is full, mostly with groups of other environments"
+        " (8/8 groups; a step takes 1 s)"
+    )
+    assert section.last_progress_at == WALL_START
+
+
+def test_a_queue_that_is_full_only_with_what_is_in_flight_is_not_said_to_be_full(run: Scenario) -> None:
+    run.start_group()
+    run.publish(ThrottleChanged, reason=ThrottleReason.OFF_POLICY_LIMIT, limit=1, detail="7/8 groups")
+    run.publish(
+        TrainerStatus, step=1, batch_size=4, queue_size=7, queue_limit=8, self_queue_size=7, env_weight=1.0,
+        unallocated_fraction=0.0,
+    )  # fmt: skip
+    run.after(9)
+    assert run.snapshot().run.headline == (
+        "waiting for 1 group in flight or the trainer: they fill its queue (7/8 groups)"
+    )
+
+
+def test_groups_that_hang_are_named_while_the_trainer_takes_those_of_others(run: Scenario) -> None:
+    run.start_group()
+    for step in range(70):
+        trainer_steps(run.after(1), step)
+    assert "in the environment's code (1 collecting)" in run.snapshot().run.headline
+    assert names(run) == ["no_progress"]
+
+
+def test_groups_that_are_no_data_are_an_alert_that_shows_one(run: Scenario) -> None:
+    for _ in range(4):
+        run.delivered_group(0.0, 1.0)
+        wrong = run.start_group()
+        run.skip(wrong, SkipReason.NO_TRAINABLE_TOKENS)
+    (alert,) = run.snapshot().run.alerts
+    assert (alert.name, alert.group_id) == ("unusable", wrong)
+    assert alert.text == "4 of 8 groups in the last minute skipped as no trainable tokens: as told"
+
+
+def test_what_the_environment_rejects_is_an_alert_when_it_is_most_of_it(run: Scenario) -> None:
+    for _ in range(5):
+        run.delivered_group(0.0, 1.0)
+    for _ in range(4):
+        run.publish(GroupRejected, group_id=run.start_group(), reason=RejectReason.COLLECT_TRAJECTORIES)
+    assert names(run) == []
+    run.publish(GroupRejected, group_id=run.start_group(), reason=RejectReason.COLLECT_TRAJECTORIES)
+    (alert,) = run.snapshot().run.alerts
+    assert alert.text == "5 of 10 groups in the last minute rejected: collect_trajectories returned None"
 
 
 def test_refusals_are_an_alert_of_their_own(run: Scenario) -> None:

@@ -37,7 +37,7 @@ def answering(*answers: bytes, then_close: bool = False) -> tuple[Serve, list[by
 
 
 @asynccontextmanager
-async def connected(path: Path, serve: Serve, *, silence_limit: float = 20.0) -> AsyncIterator[HttpConnection]:
+async def connected(path: Path, serve: Serve, *, silence_limit: float = 60.0) -> AsyncIterator[HttpConnection]:
     server = await asyncio.start_unix_server(serve, path)
     connection = HttpConnection(str(path), "secret", silence_limit=silence_limit)
     try:

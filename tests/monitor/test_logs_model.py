@@ -37,6 +37,31 @@ def test_a_flood_of_chatter_leaves_every_error_readable() -> None:
     assert error.traceback.endswith("KeyError: 'x'")
 
 
+def test_a_failure_that_is_logged_again_without_its_traceback_is_the_same_row() -> None:
+    run = Scenario()
+    log(run, "group 7: it broke", "ERROR", traceback="Traceback …\n  File \"env.py\", line 3, in f\nKeyError: 'x'")
+    log(run, "group 8: it broke", "ERROR")
+    log(run, "group 9: it broke otherwise", "ERROR")
+    log(run, "group 10: it broke", "ERROR")
+    rows = {row.text: row for row in run.snapshot().logs.rows}
+    assert {text: row.count for text, row in rows.items()} == {
+        "group 10: it broke": 3, "group 9: it broke otherwise": 1,
+    }  # fmt: skip
+    assert rows["group 10: it broke"].traceback.endswith("KeyError: 'x'")
+
+
+def test_what_is_known_of_failures_has_a_bound() -> None:
+    run = Scenario()
+    for number, words in enumerate(product("abcdefghijklmnopqrst", repeat=2)):
+        traceback = f'Traceback …\n  File "env.py", line {number}, in f\nKeyError: 0'
+        log(run, "it broke " + "".join(words), "ERROR", traceback=traceback)
+    log(run, "it broke tt", "ERROR")
+    log(run, "it broke aa", "ERROR")
+    rows = run.snapshot().logs.rows
+    assert len(rows) == MAX_LINES
+    assert [(row.text, row.count) for row in rows[:2]] == [("it broke aa", 1), ("it broke tt", 2)]
+
+
 def test_tracebacks_of_one_section_have_a_bound_and_the_newest_keep_theirs() -> None:
     run = Scenario()
     for word in "abcdefghijklmnopqrstuvwxyz":

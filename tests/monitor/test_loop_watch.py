@@ -11,7 +11,7 @@ import pytest
 
 from atropos_tui.monitor.loop_watch import LoopWatch
 
-LIMIT = 10.0
+LIMIT = 60.0
 
 
 @pytest.fixture

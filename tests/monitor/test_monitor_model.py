@@ -162,8 +162,31 @@ def test_the_queue_says_why_nothing_more_starts() -> None:
     queue = run.snapshot().queue
     assert (queue.throttle, queue.throttle_detail, queue.limit) == ("off_policy_limit", "24 of 24 groups", 4)
     assert (queue.trainer_queue, queue.trainer_queue_limit) == (24, 24)
-    run.publish(ThrottleChanged, reason=None, limit=4)
+    run.after(3).publish(ThrottleChanged, reason=None, limit=4)
     assert run.snapshot().queue.throttle == ""
+    assert run.after(1).snapshot().queue.held_by_trainer == 0.75
+
+
+def test_the_trainers_pace_is_the_mean_over_its_newest_steps() -> None:
+    run = Scenario()
+    run.run_started()
+
+    def trainer(step: int) -> float:
+        run.publish(
+            TrainerStatus, step=step, batch_size=4, queue_size=0, queue_limit=8, self_queue_size=0, env_weight=1.0,
+            unallocated_fraction=1.0,
+        )  # fmt: skip
+        return run.snapshot().sends.seconds_per_step
+
+    assert trainer(70) == 0.0
+    run.after(1)
+    assert trainer(71) == 0.0  # the first step may have begun long before
+    run.after(4)
+    assert trainer(72) == 4.0
+    run.after(12)
+    assert trainer(72) == 4.0
+    assert trainer(74) == 5.3
+    assert trainer(0) == 0.0
 
 
 def test_skipped_groups_are_counted_by_reason_with_a_denominator() -> None:

@@ -18,7 +18,7 @@ from atropos_tui.errors import UsageError
 from atropos_tui.monitor.supervisor import ChildProcess, StartError, launch, start_process
 from tests.process_state import is_alive
 
-LIMIT = 20.0
+LIMIT = 60.0
 
 # What every script below can use: the flags, and the manners of a child process.
 PROLOGUE = """\
@@ -125,6 +125,14 @@ def test_a_process_deaf_to_sigterm_is_killed_after_its_grace(
     assert not is_alive(child.pid)
 
 
+def test_a_killed_process_is_waited_for_though_it_had_no_grace(
+    script: Callable[[str], list[str]], tmp_path: Path
+) -> None:
+    deaf = "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n" + STAYS
+    child = start_process(script(deaf), log_path=tmp_path / "log")
+    assert child.terminate(grace=0.0) == -signal.SIGKILL
+
+
 STARTS_A_DEAF_ONE = """
 deaf = subprocess.Popen([sys.executable, "-c", '''
 import signal
@@ -187,7 +195,8 @@ def test_when_the_owner_is_killed_its_process_ends_unless_it_is_detached(
 
 
 def test_processes_can_be_started_beside_each_other(script: Callable[[str], list[str]], tmp_path: Path) -> None:
-    children: list[ChildProcess] = [launch(script(STAYS), log_path=tmp_path / f"log{index}") for index in range(3)]
+    command = script(STAYS)
+    children: list[ChildProcess] = [launch(command, log_path=tmp_path / f"log{index}") for index in range(3)]
     try:
         assert [child.wait_ready(LIMIT)["url"] for child in children] == ["http://here"] * 3
     finally:

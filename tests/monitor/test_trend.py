@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from atropos_tui.monitor.trend import MAX_POINTS, Stretches, Trend
+from atropos_tui.monitor.trend import MAX_POINTS, RecentTrend, Stretches, Trend
 
 
 @given(st.integers(0, 3000))
@@ -32,6 +32,30 @@ def test_a_long_run_keeps_its_shape() -> None:
     assert points[-1].completion_tokens == pytest.approx(200.0, abs=1.0)
     for point in points:
         assert point.low <= point.mean <= point.high
+
+
+def test_the_last_minutes_of_a_long_run_stay_fine() -> None:
+    trend = RecentTrend()
+    for number in range(30_000):
+        trend.add(at=1.8e9 + number, mean=number / 30_000, completion_tokens=20.0)
+    points = trend.points()
+    ages = [points[-1].at - point.at for point in points]
+    assert sum(age <= 120 for age in ages) == pytest.approx(30, abs=1)
+    assert sum(age <= 600 for age in ages) == pytest.approx(54, abs=2)
+    assert len(points) == pytest.approx(104, abs=3)
+    assert max(ages) == pytest.approx(3_600, abs=60)
+    assert sum(point.groups for point in points) == pytest.approx(3_600, abs=60)
+    assert ages == sorted(ages, reverse=True)
+    assert points[-1].mean == pytest.approx(1.0, abs=0.001)
+
+
+@given(st.lists(st.floats(-5_000, 5_000), max_size=400))
+def test_the_recent_trend_has_few_points_whatever_the_clock_does(jumps: list[float]) -> None:
+    trend, at = RecentTrend(), 1.8e9
+    for jump in jumps:
+        at += jump
+        trend.add(at=at, mean=0.5, completion_tokens=20.0)
+        assert len(trend.points()) <= MAX_POINTS
 
 
 def test_twenties_are_consecutive_groups_in_order_of_completion() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from atropos_tui.monitor.windows import RecentAmounts, RecentDurations, significant
+from atropos_tui.monitor.windows import RecentAmounts, RecentDurations, RecentShare, significant
 
 
 def test_amounts_leave_after_a_minute() -> None:
@@ -24,6 +24,26 @@ def test_the_rate_of_a_young_window_is_over_its_own_age() -> None:
         recent.add(1000.0 + second, 3)
     assert recent.per_second(1010.0) == recent.per_second(1010.9) == 3.0
     assert recent.per_second(1009.0 + 60) == 0.0
+
+
+def test_a_share_is_of_the_last_minute_or_of_a_younger_age() -> None:
+    held = RecentShare(60)
+    assert held.share(999.0) == 0.0
+    held.note(1000.0, holds=True)
+    held.note(1002.5, holds=False)
+    assert held.share(1010.0) == 0.25
+    held.note(1050.0, holds=True)
+    assert held.share(1062.0) == pytest.approx(12.5 / 60, abs=0.01)
+    assert held.share(1200.0) == 1.0
+    held.note(1200.0, holds=False)
+    assert held.share(1300.0) == 0.0
+
+
+def test_a_share_counts_very_short_times_too() -> None:
+    held = RecentShare(60)
+    for tick in range(4_000):
+        held.note(1000.0 + tick / 4_000, holds=tick % 4 == 0)
+    assert held.share(1001.0) == 0.25
 
 
 def test_complete_seconds_are_oldest_first_and_without_the_running_one() -> None:

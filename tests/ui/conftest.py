@@ -52,7 +52,7 @@ def make_app() -> MakeApp:
     return make
 
 
-async def until(pilot: Pilot[Any], condition: Callable[[], object], within: float = 30.0) -> None:
+async def until(pilot: Pilot[Any], condition: Callable[[], object], within: float = 60.0) -> None:
     """Let the app work until the condition holds."""
     deadline = time.monotonic() + within
     while not condition():

@@ -20,6 +20,8 @@ from tests.ui.conftest import ListenedApp, MakeApp, until
 from tests.ui.recorded import RecordedSource, ended_rows
 from tests.ui.recorded_chats import chat_group, source_of_chats
 
+LOADING = ("list", "group")
+
 
 @dataclass
 class Opened:
@@ -29,7 +31,10 @@ class Opened:
     rollout: RolloutPane
 
     async def press(self, *keys: str) -> None:
+        """Until what the keys have loaded, which a thread helps with, is there."""
         await self.pilot.press(*keys)
+        await self.pilot.pause()
+        await self.until(lambda: not any(worker.is_running for worker in self.app.workers if worker.group in LOADING))
         await self.pilot.pause()
 
     async def until(self, condition: Callable[[], object]) -> None:

@@ -13,6 +13,7 @@ import sys
 import termios
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
@@ -80,7 +81,26 @@ class RecordedTerminal:
         self.until(lambda: any(text in line for line in self.screen.display))
 
     def until_quiet(self) -> None:
-        self.until(lambda: not self.read(0.4))
+        """Until the app has nothing left to do: it is asleep for a while, and nothing comes from it.
+
+        An app that only has to wait for the processor is silent too, but not asleep.
+        """
+        calm = 0
+
+        def is_calm() -> bool:
+            nonlocal calm
+            calm = calm + 1 if not self.read(0.05) and self._is_asleep() else 0
+            return calm == 8
+
+        self.until(is_calm)
+
+    def stop_without_a_word(self) -> None:
+        """SIGSTOP, which no program can catch; it has stopped when this returns."""
+        self.process.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, self.process.pid, os.WSTOPPED)
+
+    def count_threads(self) -> int:
+        return len(list(Path(f"/proc/{self.process.pid}/task").iterdir()))
 
     def resize(self, columns: int, rows: int) -> None:
         self.screen.resize(rows, columns)
@@ -104,6 +124,13 @@ class RecordedTerminal:
             os.write(self.master, bytes([key]))
             wait_until(lambda before=before: self._nanoseconds_of_work() > before + 3e6)  # type: ignore[misc]
 
+    def _is_asleep(self) -> bool:
+        """Whether each of its threads waits for something, and none for the processor."""
+        with suppress(FileNotFoundError):  # a thread may end meanwhile
+            threads = [(task / "stat").read_text() for task in Path(f"/proc/{self.process.pid}/task").iterdir()]
+            return all(thread.rpartition(")")[2].split()[0] == "S" for thread in threads)
+        return False
+
     def _sent_bytes(self) -> int:
         counters = Path(f"/proc/{self.process.pid}/io").read_text()
         return int(counters.split("wchar: ")[1].split()[0])
@@ -113,7 +140,7 @@ class RecordedTerminal:
 
         def is_quiet() -> bool:
             nonlocal sent, since
-            if (now := self._sent_bytes()) != sent:
+            if (now := self._sent_bytes()) != sent or not self._is_asleep():
                 sent, since = now, time.monotonic()
             return time.monotonic() - since > 0.5
 

@@ -43,7 +43,7 @@ class TestCommandsThatAsk:
             await pilot.press("P")
             question = await asked(pilot)
             assert "Pause reverse_strings now?" in question
-            assert "32 groups in flight return to the backlog" in question
+            assert "32 groups in flight go back; what they sampled is lost" in question
             await pilot.press("y")
             await until(pilot, lambda: source.commands == ["pause now"])
 

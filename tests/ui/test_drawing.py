@@ -43,7 +43,8 @@ def plain(rows: list[Line]) -> list[str]:
         (formatting.duration(9.97), "9s"),
         (formatting.age(-3), "0s"),
         (formatting.age(99.9), "99s"),
-        (formatting.age(100), "1m"),
+        (formatting.age(119.9), "119s"),
+        (formatting.age(120), "2m"),
         (formatting.age(11_160), "3.1h"),
         (formatting.age(207_360), "2.4d"),
         (formatting.score(0.7444), "0.74"),
@@ -210,6 +211,10 @@ class TestHistogram:
     def test_a_single_rollout_shows_beside_thousands(self) -> None:
         assert "▁▁" in histogram(self.edges, (1, 0, 0, 9_000), (), 13, 4)[1].plain
 
+    def test_large_values_on_the_axis_are_written_in_short(self) -> None:
+        axis = histogram((0.0, 5e6, 1e7), (1, 2), (), 60, 6)[-1].plain
+        assert axis.split() == ["0", "2.5M", "5.0M", "7.5M", "10M"]
+
     def test_without_room_nothing_is_drawn(self) -> None:
         assert histogram(self.edges, (1, 2, 3, 4), (), 6, 4) == []
         assert histogram((), (), (), 40, 10) == []
@@ -217,27 +222,48 @@ class TestHistogram:
 
 class TestTrend:
     def test_a_rising_line_goes_from_the_lower_left_to_the_upper_right(self) -> None:
-        samples = [Sample(value / 10, value / 10, value / 10) for value in range(11)]
-        rows = plain(trend(samples, 15, 3, bottom=0.0, top=1.0))
+        samples = [Sample(value, value / 10, value / 10, value / 10) for value in range(11)]
+        rows = plain(trend(samples, 15, 3, start=0, end=10, bottom=0.0, top=1.0))
         assert rows[0].startswith("1.00")
         assert rows[0][-1] not in " \u2800"
         assert rows[2].startswith("0.00 ")
         assert rows[2][5] not in " \u2800"
 
     def test_the_band_lies_behind_the_line(self) -> None:
-        samples = [Sample(0.5, 0.0, 1.0)] * 10
-        spans = [span for row in trend(samples, 15, 4, bottom=0.0, top=1.0) for span in row.spans]
+        samples = [Sample(at, 0.5, 0.0, 1.0) for at in range(10)]
+        spans = [span for row in trend(samples, 15, 4, start=0, end=9, bottom=0.0, top=1.0) for span in row.spans]
         assert {span.ground for span in spans if span.ink is Ink.ACCENT} == {Ground.BAND}
 
     def test_more_samples_than_dots_keep_their_extremes(self) -> None:
-        samples = [Sample(0.5, 0.5, 1.0 if index == 500 else 0.5) for index in range(1_000)]
-        top = trend(samples, 25, 4, bottom=0.0, top=1.0)[0]
+        samples = [Sample(index, 0.5, 0.5, 1.0 if index == 500 else 0.5) for index in range(1_000)]
+        top = trend(samples, 25, 4, start=0, end=999, bottom=0.0, top=1.0)[0]
         assert any(span.ground is Ground.BAND or (span.ink is Ink.BAND and span.text.strip()) for span in top.spans)
 
     def test_one_sample_and_none_draw_without_fuss(self) -> None:
-        assert len(trend([Sample(0.5, 0.5, 0.5)], 20, 3, bottom=0.0, top=1.0)) == 3
-        assert len(trend([], 20, 3, bottom=0.0, top=1.0)) == 3
-        assert len(trend([Sample(1.0, 1.0, 1.0)], 20, 3, bottom=1.0, top=1.0)) == 3
+        one = [Sample(7, 1.0, 1.0, 1.0)]
+        assert len(trend(one, 20, 3, start=7, end=7, bottom=0.0, top=1.0)) == 3
+        assert len(trend(one, 20, 3, start=0, end=9, bottom=1.0, top=1.0)) == 3
+        assert len(trend([], 20, 3, start=0, end=9, bottom=0.0, top=1.0)) == 3
+
+    def test_samples_stand_where_they_are_in_time_and_over_a_long_gap_nothing_is_drawn(self) -> None:
+        morning, evening = ([Sample(at, 0.5, 0.4, 0.6) for at in range(start, start + 20)] for start in (0, 60))
+        row = plain(trend([*morning, *evening], 55, 1, start=0, end=99, bottom=0.0, top=1.0))[0][5:]
+        drawn = [cell not in " \u2800" for cell in row]
+        assert drawn[:40] == [True] * 10 + [False] * 20 + [True] * 10
+        assert not any(drawn[40:])
+
+    @pytest.mark.parametrize(
+        ("bottom", "shown"),
+        [(-50.0, " -50 "), (-5.0, "-5.0 "), (-1_000.0, "-1e3 "), (-20_000.0, "-20k "), (-1e5, "-1e5 ")],
+    )
+    def test_the_scale_below_zero_is_not_cut(self, bottom: float, shown: str) -> None:
+        rows = plain(trend([Sample(0, bottom, bottom, bottom)], 20, 3, start=0, end=1, bottom=bottom, top=0.0))
+        assert rows[-1].startswith(shown)
+
+    def test_few_samples_far_apart_are_connected_all_the_same(self) -> None:
+        samples = [Sample(at, 0.5, 0.5, 0.5) for at in (0, 50, 100)]
+        row = plain(trend(samples, 55, 1, start=0, end=100, bottom=0.0, top=1.0))[0][5:]
+        assert " " not in row.replace("\u2800", " ")
 
 
 def test_a_frame_is_as_large_as_asked_and_drops_numbers_without_room() -> None:

@@ -7,10 +7,12 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from rich.console import RenderableType
 from textual.screen import Screen
 
-from atropos_tui.monitor.snapshot import RunSnapshot
+from atropos_tui.ledger.outcomes import RunState
+from atropos_tui.monitor.snapshot import RunSection, RunSnapshot
 from atropos_tui.ui.header import Header
 from atropos_tui.ui.panes.queue import QueuePane
 from atropos_tui.ui.widgets.canvas import Canvas
@@ -65,3 +67,15 @@ async def test_without_one_the_first_picture_has_the_panes_and_no_numbers() -> N
         await until(pilot, lambda: pictured.first_picture)
         assert "Rollout queue" in pictured.first_picture
         assert "backlog" not in pictured.first_picture
+
+
+@pytest.mark.parametrize("state", [RunState.STARTING, RunState.CRASHED])
+async def test_a_run_of_which_nobody_knows_when_it_began_has_no_age(make_app: MakeApp, state: RunState) -> None:
+    unknown = RunSnapshot(seq=1, taken_at=NOW, run=RunSection(state=state, ended_at=NOW))
+    app = make_app(unknown)
+    async with app.run_test(size=SIZE) as pilot:
+        await until(pilot, lambda: app.moment.known)
+        header = painted(app.screen.query_one(Header))
+        assert state in header
+        assert "up " not in header
+        assert "took" not in header

@@ -15,8 +15,9 @@ from textual.pilot import Pilot
 
 import atropos_tui.ui
 from atropos_tui.errors import UsageError
+from atropos_tui.locale_characters import locale_speaks_unicode
 from atropos_tui.ui.app import AtroposApp
-from atropos_tui.ui.glyphs import SETTING, AsciiGlyphs, locale_speaks_unicode, wants_ascii
+from atropos_tui.ui.glyphs import SETTING, AsciiGlyphs, wants_ascii
 from atropos_tui.ui.user_files import read_user_files
 from tests.ui.conftest import MakeApp, until
 from tests.ui.recorded_chats import chat_group, hostile_group, source_of_chats

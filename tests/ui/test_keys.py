@@ -198,9 +198,9 @@ class TestDashboard:
 
             assert "12m ago" in axis()
             await pilot.press("w", "w")
-            assert "9m ago" in axis()
+            assert "10m ago" in axis()
             await pilot.press("w")
-            assert "1m ago" in axis()
+            assert "2m ago" in axis()
 
     async def test_zoomed_a_digit_changes_to_the_other_pane(self, make_app: MakeApp) -> None:
         app = make_app()

@@ -234,7 +234,7 @@ class TestPictures:
             assert draws["rollout-queue"] == 0
             await pilot.press("escape")
             await until(pilot, lambda: isinstance(app.screen, DashboardScreen))
-            await until(pilot, lambda: "paused by ada@login1" in painted(app.screen.query_one("#header", Canvas)), 5)
+            await until(pilot, lambda: "paused by ada@login1" in painted(app.screen.query_one("#header", Canvas)))
 
 
 async def test_the_garbage_collector_waits_until_no_key_was_pressed_for_a_while(

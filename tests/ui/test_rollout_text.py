@@ -81,6 +81,8 @@ class TestTokens:
         group = [infinite, replace(ROLLOUT, score=float("inf")), replace(ROLLOUT, score=None), ROLLOUT]
         assert score_chips(group, 0, None, 60)[1].plain.split() == ["nan", "inf", "–", "0.50"]
         assert "nan" in rollout_facts(infinite, group, Tokens(infinite), 200).plain
+        assert "to the mean" not in rollout_facts(infinite, group, Tokens(infinite), 200).plain
+        assert "(+0.00 to the mean)" in rollout_facts(ROLLOUT, group, Tokens(ROLLOUT), 200).plain
 
     def test_parts_of_the_score_come_before_what_else_there_is_where_room_is_short(self) -> None:
         told = replace(ROLLOUT, score=0.5, parts={"answer": 1.0, "format": 0.5, "brevity": 0.25}, finish_reason="stop")

@@ -61,8 +61,23 @@ def test_a_terminal_that_thaws_shows_what_it_would_have_shown(frozen: RecordedTe
     with RecordedTerminal("running") as fresh:
         fresh.until_shown("Trainer sends")
         os.write(fresh.master, b"4")
-        fresh.until_quiet()
-        frozen.until(lambda: frozen.screen.display == fresh.screen.display)
+        for terminal in (fresh, frozen):
+            terminal.until_shown("▸ 4 Trainer sends")
+        frozen.until(lambda: fresh.read(0.0) == b"" and frozen.screen.display == fresh.screen.display)
+
+
+def test_an_app_that_was_stopped_without_a_word_takes_the_terminal_again(running: RecordedTerminal) -> None:
+    running.until_quiet()
+    threads, before = running.count_threads(), len(running.output)
+    running.stop_without_a_word()
+    os.write(running.master, b"q")
+    running.process.send_signal(signal.SIGCONT)
+    running.until(lambda: b"\x1b[?1049h" in running.output[before:])
+    running.until(lambda: running.count_threads() <= threads)
+    running.until_shown("Leave reverse_strings?")
+    running.process.terminate()
+    running.until(lambda: b"answer None" in running.output)
+    assert running.process.wait(PATIENCE) == 0
 
 
 def test_an_old_mouse_report_neither_kills_the_app_nor_types_keys(running: RecordedTerminal) -> None:
@@ -83,8 +98,8 @@ def test_what_was_painted_bit_by_bit_is_what_would_be_painted_at_once() -> None:
     ):
         for terminal in (step_by_step, at_once):
             terminal.until_shown("‖ paused")
-            terminal.until_quiet()
-        assert step_by_step.screen.display == at_once.screen.display
+        at_once.until_quiet()
+        step_by_step.until(lambda: step_by_step.screen.display == at_once.screen.display)
 
 
 def test_a_new_size_costs_one_picture(running: RecordedTerminal) -> None:

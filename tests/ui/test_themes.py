@@ -105,8 +105,8 @@ def test_without_colours_meaning_stays_in_bold_dim_and_reverse() -> None:
     ("change", "complaint"),
     [
         (("#17181c", "blue"), "`background` is 'blue'; write it as #rrggbb"),
-        (("dark = true", "dark = 1"), "`dark` is missing or not a bool"),
-        (('dim = "#8d909a"', ""), "`dim` is missing or not a str"),
+        (("dark = true", "dark = 1"), "`dark` is missing or not true or false"),
+        (('dim = "#8d909a"', ""), "`dim` is missing or not a text"),
         (("[colors]", "[colors]\nblink = '#000000'"), "unknown colour `blink`"),
         (("[colors]", "[colors"), "cannot read the theme"),
     ],

@@ -161,11 +161,10 @@ async def test_the_trajectories_are_those_that_had_ended(make_recorded: Callable
         newest = groups.groups[0].group_id
         await pilot.press(*["minus"] * 5)
         await settled(pilot, app, share(0.5))
-        await until(pilot, lambda: groups.groups and groups.groups[0].group_id < newest)
-        ended = sum(app.moment.snapshot.ledger.by_outcome.values()) - app.moment.snapshot.ledger.by_outcome.get(
-            Outcome.IN_FLIGHT, 0
-        )
-        assert groups.groups[0].group_id == ended
+        outcomes = app.moment.snapshot.ledger.by_outcome
+        ended = sum(outcomes.values()) - outcomes.get(Outcome.IN_FLIGHT, 0)
+        assert ended < newest
+        await until(pilot, lambda: groups.groups and groups.groups[0].group_id == ended)
         assert app.screen.query_one(TimeSlider).display
 
 

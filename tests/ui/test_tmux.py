@@ -157,7 +157,7 @@ def copied_rollout(app: TmuxServer, answer: str) -> str:
     app.press("j", "Enter")
     app.wait_for(f"group {NEWEST_WITH_ROLLOUTS}")
     app.press("y")
-    app.wait_for(answer)
+    app.wait_for_note(answer)
     return rollout_as_text(asyncio.run(RecordedSource(running()).group(NEWEST_WITH_ROLLOUTS)).rollouts[0])
 
 
@@ -166,7 +166,7 @@ def test_who_attaches_sees_it_in_the_size_of_the_own_terminal(app: TmuxServer) -
         with app.attach(*size) as client:
             client.wait_for_picture(painted(size))
             app("detach-client")
-            client.child.wait()
+            wait_until(lambda client=client: client.read() and not client.child.isalive(), within=PATIENCE)  # type: ignore[misc]
 
 
 def test_a_client_that_is_cut_off_leaves_it_running(app: TmuxServer) -> None:

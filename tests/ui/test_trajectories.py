@@ -60,6 +60,8 @@ class TestRollouts:
         async with chats() as o:
             await o.press("w", "c")
             assert (o.rollout.rollout, o.rollout.beside) == (3, 0)
+            facts = next(line for line in o.painted() if "score" in line)
+            assert [half.split()[0] for half in facts.strip("│").split("│")] == ["4", "1"]
             one, other = (o.rollout.rollouts[index].tokens for index in (3, 0))
             assert one[: o.rollout.token] == other[: o.rollout.token]
             assert one[o.rollout.token] != other[o.rollout.token]

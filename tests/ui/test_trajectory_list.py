@@ -139,6 +139,20 @@ class TestTheList:
             await o.press("z")
             assert (o.groups.display, o.rollout.display) == (True, True)
 
+    async def test_z_says_so_where_the_list_has_the_whole_screen_already(self, make_app: MakeApp) -> None:
+        async with opened(make_app, size=(80, 24)) as o:
+            await o.press("z")
+            assert "whole screen" in o.last_said
+            await o.press("escape")
+            assert isinstance(o.app.screen, DashboardScreen)
+
+    async def test_a_filter_that_no_group_meets_leaves_no_rollout_beside_the_list(self, make_app: MakeApp) -> None:
+        async with opened(make_app) as o:
+            await o.filtered("step>1000000")
+            await o.until(lambda: not o.groups.groups)
+            await o.until(lambda: o.rollout.detail is None)
+            assert "choose a group" in "\n".join(o.painted())
+
     async def test_a_group_that_is_gone_says_so(self, make_app: MakeApp) -> None:
         app = make_app()
         async with app.run_test(size=(120, 40)) as pilot:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,9 @@ from atropos_tui.errors import UsageError
 from atropos_tui.ui.clipboard import MOST_CLIPBOARD_BYTES, clipboard_sequence, give_to_tmux
 from atropos_tui.ui.crash import write_crash_file
 from atropos_tui.ui.exporting import rollout_as_text, write_group
+from atropos_tui.ui.key_names import key_named
 from atropos_tui.ui.keymap import load_keymap
+from atropos_tui.ui.keys import COMMANDS, KEY_NAMES
 from atropos_tui.ui.user_files import read_user_files
 from atropos_tui.user_config import config_directory
 from tests.ui.recorded import ended_rows, group_detail
@@ -26,6 +29,33 @@ class TestKeymap:
         path.write_text('"run.pause" = "v, f5"\n')
         assert load_keymap(path) == {"run.pause": "v,f5"}
 
+    @pytest.mark.parametrize("text", ['run.pause = "v"', '[run]\npause = "v"', '"run.pause" = " v, "'])
+    def test_commands_may_be_written_without_quotes(self, tmp_path: Path, text: str) -> None:
+        path = tmp_path / "keymap.toml"
+        path.write_text(text)
+        assert load_keymap(path) == {"run.pause": "v"}
+
+    @pytest.mark.parametrize(
+        ("written", "key"),
+        [
+            ("!", "exclamation_mark"), ("Ctrl+H", "ctrl+h"), ("esc", "escape"), ("PgUp", "pageup"), ("+", "plus"),
+            ("ctrl++", "ctrl+plus"), ("shift+v", "V"), ("F5", "f5"), ("less_than_sign", "less_than_sign"), ("↑", "up"),
+            ("shift+tab", "shift+tab"), ("ctrl+shift+v", "ctrl+shift+v"), ("ä", "ä"), ("-", "minus"),
+        ],
+    )  # fmt: skip
+    def test_keys_may_be_written_as_people_do(self, written: str, key: str) -> None:
+        assert key_named(written) == key
+
+    def test_all_keys_of_the_table_are_keys(self) -> None:
+        keys = {key for command in COMMANDS for key in command.keys.split(",")}
+        assert {key_named(key) for key in keys} == keys
+        assert {key_named(name) for name in KEY_NAMES.values()} == set(KEY_NAMES)
+
+    @pytest.mark.parametrize("text", ["foo", "ctrl+", "a b", "hyphen++", "<any>"])
+    def test_what_is_no_key_is_refused(self, text: str) -> None:
+        with pytest.raises(ValueError, match=re.escape(text)):
+            key_named(text)
+
     @pytest.mark.parametrize(
         ("text", "complaint"),
         [
@@ -35,6 +65,11 @@ class TestKeymap:
             ('"run.pause" = "r"', "'r' has two meanings in 'The run'"),
             ('"run.pause" = "o"', "'o' has two meanings in 'the dashboard'"),
             ("run.pause", "cannot read the keymap"),
+            ('"run.pause" = ",,"', "run.pause needs keys"),
+            ('"run.pause" = "ctrl+foo"', "run.pause: there is no key 'ctrl+foo'"),
+            ('"run.pause" = "strg+p"', "run.pause: there is no key 'strg+p'"),
+            ('"run.pause" = "?"', "'question_mark' has two meanings in 'the dashboard'"),
+            ('run.puase = "o"', "there is no command 'run.puase'"),
         ],
     )
     def test_a_broken_keymap_names_file_command_and_fault(self, tmp_path: Path, text: str, complaint: str) -> None:

@@ -16,6 +16,7 @@ import pexpect
 import pyte
 
 from tests.end_to_end.marked_processes import MarkedProcesses, wait_until
+from tests.verbs.terminal import end_child
 
 ROOT = Path(__file__).parents[2]
 PATIENCE = 60.0
@@ -29,6 +30,8 @@ class TmuxServer:
         self._environment = self._processes.environment | {"LC_ALL": "C.UTF-8"}
         self._environment.pop("COLORTERM", None)  # it would give more colours than `term` has
         self._directory = tempfile.mkdtemp(prefix="tmux-")  # pytest's own are too long for a socket's path
+        self._output = Path(self._directory) / "output"
+        self._output.touch()
         self._command = ["tmux", "-u", "-f", "/dev/null", "-S", f"{self._directory}/socket"]
 
     def start(self, term: str, columns: int, rows: int) -> None:
@@ -38,6 +41,7 @@ class TmuxServer:
             *(";", "set-option", "-g", "default-terminal", term),
             *(";", "set-option", "-g", "status", "off"),
             *(";", "new-session", "-d", "-x", str(columns), "-y", str(rows), "-c", str(ROOT), "sh"),
+            *(";", "pipe-pane", f"exec cat > {self._output}"),
         )
 
     def end(self) -> None:
@@ -91,6 +95,10 @@ class TmuxServer:
         except AssertionError:
             raise AssertionError(f"{text!r} never came; shown is\n" + "\n".join(self.lines())) from None
 
+    def wait_for_note(self, text: str) -> None:
+        """A text that may be gone again when one looks."""
+        wait_until(lambda: text.encode() in self._output.read_bytes(), within=PATIENCE)
+
     def wait_for_picture(self, picture: list[str]) -> None:
         _wait_for_picture(picture, self.lines)
 
@@ -111,7 +119,7 @@ class TmuxClient:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.child.close(force=True)
+        end_child(self.child)
 
     def lines(self) -> list[str]:
         self.read()

@@ -33,9 +33,9 @@ def trajectory_api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             "wandb_group": "g", "wandb_project": "p", "batch_size": 8, "max_token_len": 64, "checkpoint_dir": "",
             "save_checkpoint_interval": 0, "starting_step": 0, "num_steps": 100,
         }  # fmt: skip
-        httpx.post(f"{api.ready['url']}/register", json=registration).raise_for_status()
+        httpx.post(f"{api.ready['url']}/register", json=registration, timeout=60).raise_for_status()
         # The first request for a batch is the sign that the trainer has started.
-        httpx.get(f"{api.ready['url']}/batch").raise_for_status()
+        httpx.get(f"{api.ready['url']}/batch", timeout=60).raise_for_status()
         yield api.ready["url"]
 
 

@@ -40,7 +40,7 @@ def test_a_detached_run_is_listed_commanded_read_and_stopped(runs: ServedRuns) -
     follow = runs.command("logs", "-f", "first")
     with subprocess.Popen(follow, env=runs.environment, stdout=subprocess.PIPE, text=True) as follower:
         runs.run("stop", "first")
-        followed, _ = follower.communicate(timeout=30)
+        followed, _ = follower.communicate(timeout=90)
     assert "asked to end" in followed
     assert follower.returncode == 0
     assert "finished" in runs.run("status", "first", status=3)
@@ -53,7 +53,7 @@ def test_a_detached_run_is_listed_commanded_read_and_stopped(runs: ServedRuns) -
 def test_a_killed_worker_is_crashed_and_goes_on_when_started_again(runs: ServedRuns) -> None:
     run_dir = runs.serve("doomed", "--env.max_num_workers", "4")
     before = runs.wait_for_groups("doomed", 5)
-    wait_until(lambda: runs.status("doomed")["record"]["seq"])
+    wait_until(lambda: runs.status("doomed")["record"]["seq"] >= before["seq"])
     pid = runs.worker(run_dir)["pid"]
     os.kill(pid, signal.SIGKILL)
     wait_until(lambda: not (run_dir / "control.sock").exists() or runs.run("ls").count("crashed"))
@@ -77,7 +77,7 @@ def test_a_killed_worker_is_crashed_and_goes_on_when_started_again(runs: ServedR
     assert [event.seq for event in reader.events()] == list(range(1, reader.extent().seq + 1))
     assert len(reader.lives()) == 2
     delivered = reader.page(GroupFilter(outcome="delivered"), None, 1).total
-    assert delivered >= before["ledger"]["by_outcome"]["delivered"] - 5
+    assert delivered >= before["ledger"]["by_outcome"]["delivered"]
     assert not is_alive(pid)
 
 
@@ -85,17 +85,18 @@ def test_a_remote_read_only_run_wants_its_token_and_refuses_a_second_worker(runs
     run_dir = runs.serve("remote", "--listen", "127.0.0.1:0", "--read-only", "--record", "none")
     url, token = runs.worker(run_dir)["url"], (run_dir / "token").read_text().strip()
     assert stat.S_IMODE((run_dir / "token").stat().st_mode) == 0o600
-    assert httpx.get(f"{url}/health").status_code == 401
-    assert httpx.get(f"{url}/health", headers={"authorization": "Bearer wrong"}).status_code == 401
-    assert httpx.post(f"{url}/stop").status_code == 401
-    allowed = {"authorization": f"Bearer {token}"}
-    assert httpx.get(f"{url}/snapshot", headers=allowed).json()["seq"] > 0
-    assert httpx.post(f"{url}/stop", headers=allowed).status_code == 403
+    with httpx.Client(base_url=url, timeout=60) as http:
+        assert http.get("/health").status_code == 401
+        assert http.get("/health", headers={"authorization": "Bearer wrong"}).status_code == 401
+        assert http.post("/stop").status_code == 401
+        allowed = {"authorization": f"Bearer {token}"}
+        assert http.get("/snapshot", headers=allowed).json()["seq"] > 0
+        assert http.post("/stop", headers=allowed).status_code == 403
     runs.run("attach", url, status=1)
 
     again = subprocess.run(
         runs.serve_command(run_dir, "--detach"),
-        env=runs.environment, capture_output=True, text=True, timeout=60, check=False,
+        env=runs.environment, capture_output=True, text=True, timeout=90, check=False,
     )  # fmt: skip
     assert again.returncode == 2
     assert "another worker runs" in again.stderr

@@ -33,7 +33,7 @@ def may_mount() -> bool:
     if shutil.which("unshare") is None:
         return False
     mount = ["unshare", "--map-root-user", "--mount", "mount", "-t", "tmpfs", "tmpfs", "/tmp"]
-    return subprocess.run(mount, capture_output=True, timeout=10, check=False).returncode == 0
+    return subprocess.run(mount, capture_output=True, timeout=60, check=False).returncode == 0
 
 
 @pytest.mark.skipif(not may_mount(), reason="mounting a small file system is not allowed here")

@@ -21,7 +21,7 @@ from tests.verbs.terminal import Terminal
 
 
 def control_urls(api_url: str) -> list[str]:
-    rows = httpx.get(f"{api_url}/inspect/environments").raise_for_status().json()["environments"]
+    rows = httpx.get(f"{api_url}/inspect/environments", timeout=60).raise_for_status().json()["environments"]
     return [row["control_url"] for row in rows if row["connected"] and row["control_url"]]
 
 
@@ -29,13 +29,14 @@ def test_a_run_elsewhere_on_this_machine_is_found_attached_to_and_listed(
     runs: ServedRuns, trajectory_api: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run_dir = runs.serve("elsewhere")
-    url = f"unix:{run_dir}/control.sock"
+    socket = runs.worker(run_dir)["socket"]
+    url = f"unix:{socket}"
     wait_until(lambda: url in control_urls(trajectory_api))
     assert "running" in runs.run("attach", url, "--once")
-    assert f"{run_dir}/control.sock" not in asyncio.run(further_runs(trajectory_api, []))
+    assert socket not in asyncio.run(further_runs(trajectory_api, []))
 
     monkeypatch.setenv("ATROPOS_TUI_RUNS", str(tmp_path / "another root"))
-    assert f"{run_dir}/control.sock" in asyncio.run(further_runs(trajectory_api, []))
+    assert socket in asyncio.run(further_runs(trajectory_api, []))
     environment = runs.environment | {"ATROPOS_TUI_RUNS": str(tmp_path / "another root")}
     fleet = Terminal(runs.command("fleet", "--api", trajectory_api), environment)
     try:
@@ -43,7 +44,7 @@ def test_a_run_elsewhere_on_this_machine_is_found_attached_to_and_listed(
         fleet.press("\r")
         fleet.wait_for("Rollout queue", "● running")
     finally:
-        fleet.child.close(force=True)
+        fleet.end()
 
 
 def test_a_socket_that_is_not_here_is_told_as_such(runs: ServedRuns) -> None:

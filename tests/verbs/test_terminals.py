@@ -27,7 +27,7 @@ def open_terminal(runs: ServedRuns) -> Iterator[Callable[..., Terminal]]:
 
     yield open_one
     for terminal in opened:
-        terminal.child.close(force=True)
+        terminal.end()
 
 
 def check_record(run_dir: Path, delivered: int) -> None:

@@ -12,6 +12,7 @@ from atropos_tui.ui.widgets.bars import gauge
 from atropos_tui.ui.widgets.table import Column, Table
 
 _GAUGE_WIDTH = 20
+_RECENT_ERROR_SECONDS = 60.0
 _COLUMNS = (
     Column("", 1),
     Column("server", 26),
@@ -73,8 +74,11 @@ class InferencePane(Pane):
         return head + self._summaries(width - head.width - 1)
 
     def _summaries(self, width: int) -> Line:
-        """Unhealthy servers first; those for which there is no room are counted."""
+        """Unhealthy servers first; those for which there is no room even in short are counted."""
         servers = sorted(self.inference.servers, key=lambda server: server.healthy is not False)
+        at_length = join((self._summary(server, in_words=True) for server in servers), "   ")
+        if at_length.width <= width:
+            return at_length
         line, left_out = Line(), 0
         for number, server in enumerate(servers):
             rest = f"   + {len(servers) - number - 1} more" if number + 1 < len(servers) else ""
@@ -85,15 +89,19 @@ class InferencePane(Pane):
             line = longer
         return line + Line(dim(f"   + {left_out} more")) if left_out else line
 
-    def _summary(self, server: ServerRow) -> Line:
+    def _summary(self, server: ServerRow, *, in_words: bool = False) -> Line:
         name = Line(health_glyph(server.healthy), f" {server.server} ")
         if server.healthy is False:
             return name + Line(Span(visible(server.detail) or "unhealthy", Ink.BAD))
-        in_flight = Line(f"{server.in_flight}", dim(f"/{server.limit}"))
+        in_flight = Line(f"{server.in_flight}", dim(f"/{server.limit}{' calls' if in_words else ''}"))
         if not server.requests:
             return name + in_flight
+        if server.errors and self.moment.since(server.last_error_at) < _RECENT_ERROR_SECONDS:
+            failed = f"{formatting.count(server.errors)} of {formatting.count(server.requests)} calls failed"
+            return name + join((in_flight, Line(Span(failed, Ink.BAD))), " · " if in_words else " ")
+        latency = Line(dim("p50 " if in_words else "")) + _latency(server.latency_p50)
         rate = Line(formatting.short_count(server.tokens_per_second), dim(" tok/s"))
-        return name + join((in_flight, Line(formatting.duration(server.latency_p50)), rate), " ")
+        return name + join((in_flight, latency, rate), " · " if in_words else " ")
 
     def _row(self, index: int) -> tuple[Line, ...]:
         server = self.inference.servers[index]
@@ -103,12 +111,12 @@ class InferencePane(Pane):
             Line(dim(visible(server.model_name))),
             Line(f"{server.in_flight}", dim(f"/{server.limit}")),
             Line(f"{server.eval_in_flight}", dim(f"/{server.eval_limit}")),
-            Line(formatting.duration(server.latency_p50)) if server.requests else Line(faint("–")),
-            Line(formatting.duration(server.latency_p95)) if server.requests else Line(faint("–")),
+            _latency(server.latency_p50),
+            _latency(server.latency_p95),
             Line(formatting.rate(server.tokens_per_second)),
             Line(formatting.count(server.requests)),
             Line(Span(formatting.count(server.errors), Ink.BAD if server.errors else Ink.DIM)),
-            Line("–" if server.weight_version is None else str(server.weight_version)),
+            Line("–" if server.weight_version is None else formatting.count(server.weight_version)),
             Line(Span(visible(server.detail), Ink.BAD)),
         )
 
@@ -131,7 +139,7 @@ class InferencePane(Pane):
         if server.weight_version is not None:
             behind = newest - server.weight_version
             words = dim(f" · {behind} behind the newest") if behind else dim(" · the newest")
-            lines.append(fact("weights", Line(str(server.weight_version), words)))
+            lines.append(fact("weights", Line(formatting.count(server.weight_version), words)))
         return [line.fit(width) for line in lines]
 
     def _details(self) -> list[Line]:
@@ -144,6 +152,11 @@ class InferencePane(Pane):
                 when = formatting.age(self.moment.since(server.last_error_at))
                 lines.append(Line(dim(f"  {server.server} {when} ago "), Span(visible(server.last_error), Ink.WARN)))
         return lines
+
+
+def _latency(seconds: float) -> Line:
+    """A percentile of the last minute; nothing was answered in it where that is 0."""
+    return Line(formatting.duration(seconds)) if seconds > 0 else Line(faint("–"))
 
 
 def _health_words(server: ServerRow) -> str:

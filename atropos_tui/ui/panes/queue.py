@@ -111,19 +111,21 @@ class QueuePane(Pane):
 
     def numbers(self, room: int) -> Line:
         del room
-        limit = f"/{self.queue.limit}" if self.queue.limit > 0 else ""
+        # A limit that fell below what is in flight is no denominator.
+        limit = f"/{self.queue.limit}" if self.queue.limit >= max(1, self.queue.in_flight) else ""
         return Line(strong(str(self.queue.in_flight)), dim(f"{limit} in flight"))
 
     def body(self, width: int, height: int) -> list[Line]:
         roomy = height >= 12
         head = [*self._throttle(width, most=2 if roomy else 1), self._waiting_line(width)]
         if not self.queue.rows:
-            return [*head, Line(), waiting(self._why_empty())]
+            return [*head, Line(), waiting(self._why_empty()), *self.reason_for_waiting(width)]
         if roomy:
             head.append(self._order_line(width) if self.zoomed or self.order is not Order.LONGEST else Line())
         foot = self._details(width) if self.zoomed and height >= _ROOM_FOR_DETAILS else []
         gap = 1 if width < _NARROW else 2
-        table = Table(_columns(width), self.rows, self._row, cursor=self.shown_cursor, gap=gap)
+        columns, beyond = _columns(width), self.queue.in_flight - self.rows
+        table = Table(columns, self.rows, self._row, cursor=self.shown_cursor, gap=gap, beyond=beyond)
         room = height - len(head) - len(foot)
         lines = table.lines(width, room)
         return head + lines + [Line()] * (room - len(lines)) + foot if foot else head + lines
@@ -132,6 +134,8 @@ class QueuePane(Pane):
         """How many groups are in which stage, and the order when it is not the usual one."""
         stages = Counter(row.stage for row in self.queue.rows)
         parts = [Line(str(many), dim(f" {stage}")) for stage, many in stages.most_common()]
+        if self.rows < self.queue.in_flight:
+            parts.append(Line(dim(f"of the {self.rows} longest in flight")))
         if self.order is not Order.LONGEST:
             parts.insert(0, Line(Span(f"{self.order} first", Ink.ACCENT)))
         return join_that_fit(parts, width, " · ")
@@ -192,7 +196,8 @@ class QueuePane(Pane):
         if queue.trainer_queue_limit < 0:
             return label + Line(formatting.count(queue.trainer_queue))
         full = queue.trainer_queue >= queue.trainer_queue_limit
-        return label + Line(Span(f"{queue.trainer_queue}/{queue.trainer_queue_limit}", Ink.WARN if full else Ink.TEXT))
+        of = f"{formatting.count(queue.trainer_queue)}/{formatting.count(queue.trainer_queue_limit)}"
+        return label + Line(Span(of, Ink.WARN if full else Ink.TEXT))
 
     def _row(self, index: int) -> tuple[Cell, ...]:
         row = self.groups[index]
@@ -222,4 +227,4 @@ class QueuePane(Pane):
             return "ended; nothing is in flight"
         if run.state is RunState.PAUSED:
             return "paused; nothing is in flight"
-        return self.moment.waits_for or "nothing is in flight"
+        return "nothing is in flight"

@@ -87,6 +87,11 @@ class RolloutPane(Pane):
             rollout = next(saying, rollout)
         self._to_rollout(rollout)
 
+    def close_group(self) -> None:
+        """Show none: there is none to choose."""
+        self.detail, self.failure = None, ""
+        self.redraw()
+
     def fail(self, why: str) -> None:
         """The group could not be loaded."""
         self.detail, self.failure = None, why
@@ -287,10 +292,17 @@ class RolloutPane(Pane):
 
     def _facts(self, width: int) -> Line:
         """Of the rollout, or of both that are compared."""
-        shown = [self.rollout] if self.beside is None else [self.rollout, self.beside]
-        room = width if self.beside is None else half_width(width)
-        facts = [rollout_facts(self.rollouts[i], self.rollouts, self._tokens_of(i), room) for i in shown]
-        return facts[0] if len(facts) == 1 else facts[0].fit(room) + BETWEEN + facts[1]
+        if self.beside is None:
+            return rollout_facts(self.rollouts[self.rollout], self.rollouts, self._tokens_of(self.rollout), width)
+        room = half_width(width)
+        left, right = (self._numbered_facts(i, room) for i in (self.rollout, self.beside))
+        return left.fit(room) + BETWEEN + right
+
+    def _numbered_facts(self, index: int, width: int) -> Line:
+        """Which of the rollouts it is that stands below: the chip of one may be out of sight."""
+        number = Line(strong(f"{index + 1}", Ink.ACCENT), " ")
+        facts = rollout_facts(self.rollouts[index], self.rollouts, self._tokens_of(index), width - number.width)
+        return number + facts
 
     def _rule(self, width: int, last: int) -> Line:
         """Between head and text; says which lines are shown where not all are, and where one is among them."""

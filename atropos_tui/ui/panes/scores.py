@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from atropos_tui.monitor.histogram import nice_range
 from atropos_tui.monitor.snapshot import ScoresSection, TrendPoint
 from atropos_tui.ui import formatting
 from atropos_tui.ui.ink import Ink, Line, Span, dim, faint, join_that_fit, spread, strong
@@ -20,6 +21,9 @@ _HIGH_ZERO_ADVANTAGE = 0.5
 
 # How much of the past the trend shows, in seconds.
 WINDOWS = {math.inf: "whole run", 3_600.0: "last hour", 600.0: "last 10 minutes", 120.0: "last 2 minutes"}
+
+# The time axis grows by the 32nd part of its length at once or less, for each growth paints the chart anew.
+_STEPS_OF_AXIS = 32
 
 # Zoomed, what else there is stands beside the charts from this width on, and below them otherwise.
 _TWO_COLUMNS = 100
@@ -48,7 +52,11 @@ class ScoresPane(Pane):
 
     def body(self, width: int, height: int) -> list[Line]:
         if not self.scores.groups:
-            return [waiting("no group has been scored yet"), *self.reason_for_waiting(width)]
+            return [
+                waiting("no group has been scored yet"),
+                *self._lost_without_scores(),
+                *self.reason_for_waiting(width),
+            ]
         if not self.zoomed:
             return self._charts(width, height)
         if width >= _TWO_COLUMNS:
@@ -56,6 +64,12 @@ class ScoresPane(Pane):
         below = self._parts(width, _MOST_PARTS_BELOW + 1) if self.scores.parts else []
         below += [self._looks_in_short(width)] if self.scores.looks.rollouts or self._unrecorded else []
         return self._charts(width, height - len(below)) + below
+
+    def _lost_without_scores(self) -> list[Line]:
+        """Groups ended, and none of them had scores: what became of them stands in the pane beside."""
+        if not (lost := self.moment.snapshot.skipped.total):
+            return []
+        return [Line(Span(f"  {formatting.plural(lost, 'group')} ended without any: 3 shows why", Ink.WARN))]
 
     def _two_columns(self, width: int, height: int) -> list[Line]:
         """The charts at the left; lengths and the parts of the score at the right."""
@@ -82,7 +96,8 @@ class ScoresPane(Pane):
         for_histogram = max(4, room * 9 // 20)
         for_trend = room - for_histogram - (2 if roomy else 0)
         samples = self._samples()
-        middle = trend(samples, width, for_trend, bottom=self._bottom, top=self._top)
+        (start, end), (bottom, top) = self._span, self._scale
+        middle = trend(samples, width, for_trend, start=start, end=end, bottom=bottom, top=top)
         if not samples and middle:
             middle[0] = waiting(f"no group was scored in the {WINDOWS[self._window]}").fit(width)
         if roomy:
@@ -90,12 +105,10 @@ class ScoresPane(Pane):
         return head + middle + self._histogram(width, for_histogram) + foot
 
     @property
-    def _bottom(self) -> float:
-        return self.scores.edges[0] if self.scores.edges else self.scores.low
-
-    @property
-    def _top(self) -> float:
-        return self.scores.edges[-1] if self.scores.edges else self.scores.high
+    def _scale(self) -> tuple[float, float]:
+        """Of the trend: it is about means of groups, which differ less than scores do."""
+        points = self._points
+        return nice_range(min(point.low for point in points), max(point.high for point in points)) if points else (0, 1)
 
     def next_window(self) -> None:
         """From the whole run to shorter and shorter pasts, and back."""
@@ -105,11 +118,27 @@ class ScoresPane(Pane):
 
     @property
     def _points(self) -> list[TrendPoint]:
-        """The part of the trend that is asked for."""
-        return [point for point in self.scores.trend if self.moment.since(point.at) <= self._window]
+        """The part of the trend that is asked for; in a window, from the one of the two that has more of it."""
+        scores = self.scores
+        if self._window == math.inf:
+            return list(scores.trend)
+        start, _ = self._span
+        return max(
+            ([point for point in points if point.at >= start] for points in (scores.trend, scores.recent)), key=len
+        )
+
+    @property
+    def _span(self) -> tuple[float, float]:
+        """The beginning and the end of the time axis, in Unix seconds; the end grows in steps that can be seen."""
+        run = self.moment.snapshot.run
+        end = run.ended_at if self.moment.ended and run.ended_at else self.moment.now
+        first = self.scores.trend[0].at if self.scores.trend else end
+        grain = 2.0 ** math.floor(math.log2(max(1.0, min(self._window, end - first)) / _STEPS_OF_AXIS))
+        end = math.ceil(end / grain) * grain
+        return max(first, end - self._window), end
 
     def _samples(self) -> list[Sample]:
-        return [Sample(point.mean, point.low, point.high) for point in self._points]
+        return [Sample(point.at, point.mean, point.low, point.high) for point in self._points]
 
     def _histogram(self, width: int, height: int) -> list[Line]:
         return histogram(self.scores.edges, self.scores.bins, self.scores.spikes, width, height)
@@ -128,10 +157,9 @@ class ScoresPane(Pane):
         return join_that_fit(parts, width, " · ")
 
     def _time_axis(self, width: int) -> Line:
-        points = self._points
-        started = self.moment.since(points[0].at) if points else 0.0
-        left = Line(dim(f"{formatting.age(started)} ago"))
-        right = Line(dim("now" if not self.moment.ended else "end"))
+        start, end = self._span
+        left = Line(dim(f"{formatting.age(end - start)} {'before' if self.moment.ended else 'ago'}"))
+        right = Line(dim("the end" if self.moment.ended else "now"))
         name = WINDOWS[self._window]
         room = width - GUTTER - left.width - right.width
         if room > len(name) + 4:
@@ -154,17 +182,20 @@ class ScoresPane(Pane):
 
     def _lengths(self, width: int, height: int) -> list[Line]:
         """How long replies were over the same time."""
-        lengths = [point.completion_tokens for point in self._points]
+        points = self._points
+        lengths = [point.completion_tokens for point in points]
         title = Line(strong("Tokens a rollout"))
         if not lengths:
             return [title]
-        samples = [Sample(length, length, length) for length in lengths]
+        samples = [Sample(point.at, *(point.completion_tokens,) * 3) for point in points]
         parts = [
             Line(dim("newest "), formatting.short_count(lengths[-1])),
             Line(dim("oldest "), formatting.short_count(lengths[0])),
             Line(Span(formatting.percent(self.scores.truncated_share)), dim(" truncated")),
         ]
-        chart = trend(samples, width, max(2, height - 2), bottom=0.0, top=max(*lengths, 1.0))
+        start, end = self._span
+        top = max(*lengths, 1.0)
+        chart = trend(samples, width, max(2, height - 2), start=start, end=end, bottom=0.0, top=top)
         return [title, *chart, join_that_fit(parts, width, " · ")]
 
     def _parts(self, width: int, height: int) -> list[Line]:

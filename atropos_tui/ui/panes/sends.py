@@ -50,7 +50,7 @@ class SendsPane(Pane):
     def _zoomed(self, width: int, height: int) -> list[Line]:
         """Everything there is, the body of the last error in full, and the chart as high as there is room."""
         way = [self._api(), self._outbox(width), self._delivered(width), self._taken_as(width), self._last_error(width)]
-        lines = [line for line in (*way, self._bytes(width)) if line.spans]
+        lines = [line for line in (*way, self._bytes(width), self._record(width)) if line.spans]
         lines += [Line(), self._trainer(width), self._trainer_queue(width), self._staleness(width)]
         lines += self._last_answer(width, max(1, height // 4))
         chart_height = min(12, height - len(lines) - 3)
@@ -76,7 +76,7 @@ class SendsPane(Pane):
         parts = [Line(f"{sends.policy_lag:.1f}", dim(" steps until delivery"))]
         if sends.lag_when_taken >= 0:
             parts.append(Line(f"{sends.lag_when_taken:.1f}", dim(" until the trainer took them")))
-        parts.append(Line(dim("about "), f"{queued:.1f}", dim(" in the queue")))
+        parts.append(Line(dim("about "), f"{queued:.1f}", dim(" in the queue now")))
         return fact("staleness", join_that_fit(parts, width - 10, " · "))
 
     def _last_answer(self, width: int, most: int) -> list[Line]:
@@ -121,7 +121,8 @@ class SendsPane(Pane):
             return fact("outbox", self._unwritable())
         if not sends.outbox:
             everything = "everything is" if width >= _ROOM_FOR_SENTENCE else "all"
-            return fact("outbox", Line("0", dim(f" · {everything} with the trainer")))
+            where = f"{everything} with the trainer" if sends.delivered else "nothing was sent yet"
+            return fact("outbox", Line("0", dim(f" · {where}")))
         oldest = self.moment.since(sends.oldest_in_outbox_at)
         ink = Ink.WARN if oldest >= _RECENT_ERROR_SECONDS else Ink.TEXT
         waiting_groups = Line(strong(formatting.count(sends.outbox)), dim(" · oldest "))
@@ -199,17 +200,23 @@ class SendsPane(Pane):
         parts = [
             Line(dim("step "), strong(formatting.count(sends.trainer_step))),
             Line(formatting.age(self.moment.since(sends.trainer_step_at)), dim(" ago")),
-            Line(dim("batch "), formatting.count(sends.batch_size)),
             Line(dim("lag "), f"{sends.policy_lag:.1f}", dim(" steps")),
         ]
+        if sends.seconds_per_step:
+            parts.append(Line(formatting.duration(sends.seconds_per_step), dim(" each")))
         return fact("trainer", join_that_fit(parts, width - 10, " · "))
 
     def _trainer_queue(self, width: int) -> Line:
         sends = self.sends
+        batch = Line(dim("batch "), formatting.count(sends.batch_size))
         if sends.trainer_queue_limit < 0:
-            return fact("queue", Line(formatting.count(sends.trainer_queue), dim(" groups · no limit")))
+            groups = Line(formatting.count(sends.trainer_queue), dim(" groups · no limit"))
+            return fact("queue", join_that_fit([groups, batch], width - 10, " · "))
         full = sends.trainer_queue >= sends.trainer_queue_limit
         ink = Ink.WARN if full else Ink.TEXT
-        numbers = Line(Span(f"{sends.trainer_queue}/{sends.trainer_queue_limit}", ink), dim(" groups"))
-        track = gauge(sends.trainer_queue, sends.trainer_queue_limit, max(4, min(24, width - 28)), Ink.ACCENT)
-        return fact("queue", track + Line(" ") + numbers)
+        of = f"{formatting.count(sends.trainer_queue)}/{formatting.count(sends.trainer_queue_limit)}"
+        numbers = Line(Span(of, ink), dim(" groups"))
+        track = gauge(sends.trainer_queue, sends.trainer_queue_limit, max(4, min(16, width - 28)), Ink.ACCENT)
+        own = Line(formatting.count(sends.trainer_queue_own), dim(" of this run"))
+        shares = [own] if sends.trainer_queue_own < sends.trainer_queue else []
+        return fact("queue", join_that_fit([track + Line(" ") + numbers, *shares, batch], width - 10, " · "))

@@ -89,5 +89,8 @@ def _score(rollout: RolloutDetail, group: Sequence[RolloutDetail], to_what: str 
     """The score, and how far it is above the mean of the group."""
     if rollout.score is None:
         return []
-    above = rollout.score - fmean(other.score for other in group if other.score is not None)
-    return [Line(dim("score "), strong(f"{rollout.score:.4g}"), dim(f" ({above:+.2f}{to_what})"))]
+    score = Line(dim("score "), strong(f"{rollout.score:.4g}"))
+    if not math.isfinite(rollout.score):
+        return [score]
+    finite = [other.score for other in group if other.score is not None and math.isfinite(other.score)]
+    return [score + Line(dim(f" ({rollout.score - fmean(finite):+.2f}{to_what})"))]

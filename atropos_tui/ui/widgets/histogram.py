@@ -12,6 +12,8 @@ _LOW_BLOCKS = " ▁▂▃▄▅▆▇█"
 _CUT = "▲"
 # A spike may be at most so many times as high as the chart before it is cut, so that the bins beside it stay visible.
 _HIGHEST_CUT = 3.0
+# From here on a value on the axis is written as thousands or millions.
+_LARGE = 10_000.0
 
 
 def histogram(
@@ -74,7 +76,7 @@ def _axis(edges: Sequence[float], columns: int) -> Line:
 def _ticks(edges: Sequence[float], columns: int) -> Line:
     cells = [" "] * columns
     for value in _tick_values(edges, columns):
-        label = formatting.exact(value)
+        label = formatting.exact(value) if abs(value) < _LARGE else formatting.score(value)
         start = min(columns - len(label), max(0, _place(value, edges, columns) - len(label) // 2))
         cells[start : start + len(label)] = label
     return Line(Span("".join(cells).rstrip(), Ink.DIM))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from atropos_tui.ui import formatting
@@ -14,30 +14,46 @@ GUTTER = 5
 _DOTS = ((0x01, 0x02, 0x04, 0x40), (0x08, 0x10, 0x20, 0x80))
 _EMPTY = 0x2800
 _UPPER, _LOWER = 0x01 | 0x02 | 0x08 | 0x10, 0x04 | 0x40 | 0x20 | 0x80
+# Over a gap so many times as wide as the usual one, and such a part of the chart, no line is drawn: nothing was then.
+_GAP_FACTOR = 6
+_GAP_PART = 1 / 8
 
 
 class Sample(NamedTuple):
-    """One point of the line and the extent of the band there."""
+    """One point of the line, where it is (a time or a step), and the extent of the band there."""
 
+    at: float
     value: float
     low: float
     high: float
 
 
-def trend(samples: Sequence[Sample], width: int, height: int, *, bottom: float, top: float) -> list[Line]:
-    """The samples across the whole width on a scale from `bottom` to `top`, whose values stand in the gutter."""
+def trend(
+    samples: Sequence[Sample], width: int, height: int, *, start: float, end: float, bottom: float, top: float
+) -> list[Line]:
+    """The samples, oldest first, each where it is between `start` and `end`, on a scale from `bottom` to `top`.
+
+    The values of that scale stand in the gutter.
+    """
     columns = width - GUTTER
     if columns < 2 or height < 1:
         return []
     plot = _Plot(columns, height, bottom, top)
-    points = _thinned([sample for sample in samples if math.isfinite(sample.value)], columns * 2)
-    if any(point.low < point.high for point in points):
-        plot.draw_band(points)
-    plot.draw_line(points)
+    finite = [sample for sample in samples if math.isfinite(sample.value)]
+    stretches = list(_stretches(_placed(finite, start, end, columns * 2), columns * 2))
+    if any(sample.low < sample.high for sample in finite):
+        for stretch in stretches:
+            plot.draw_band(stretch)
+    for stretch in stretches:
+        plot.draw_line(stretch)
     labels = {0: _label(top), height - 1: _label(bottom)}
     if height >= 7:
         labels[height // 2] = _label(top - (top - bottom) * (height // 2 + 0.5) / height)
     return [gutter(labels.get(y, "")) + row for y, row in enumerate(plot.lines())]
+
+
+# With its column of dots.
+_Placed = tuple[int, Sample]
 
 
 class _Plot:
@@ -49,19 +65,18 @@ class _Plot:
         self._line = [[0] * columns for _ in range(rows)]
         self._band = [[0] * columns for _ in range(rows)]
 
-    def draw_line(self, points: Sequence[Sample]) -> None:
+    def draw_line(self, points: Sequence[_Placed]) -> None:
         before: tuple[int, int] | None = None
-        for x, point in self._placed(points):
+        for x, point in points:
             y = self._y(point.value)
             if before is not None:
                 self._connect(before, (x, y))
             self._set(self._line, x, y)
             before = (x, y)
 
-    def draw_band(self, points: Sequence[Sample]) -> None:
+    def draw_band(self, points: Sequence[_Placed]) -> None:
         """From low to high, interpolated between the points."""
-        placed = list(self._placed(points))
-        for (x0, a), (x1, b) in itertools.pairwise(placed):
+        for (x0, a), (x1, b) in itertools.pairwise(points):
             for x in range(x0, x1 + 1):
                 part = (x - x0) / max(1, x1 - x0)
                 high = self._y(a.high + (b.high - a.high) * part)
@@ -74,12 +89,6 @@ class _Plot:
 
     def _row(self, y: int) -> Line:
         return Line(*merged(_cell(*dots) for dots in zip(self._line[y], self._band[y], strict=True)))
-
-    def _placed(self, points: Sequence[Sample]) -> list[tuple[int, Sample]]:
-        last = self._columns * 2 - 1
-        if len(points) == 1:
-            return [(last, points[0])]
-        return [(round(index * last / (len(points) - 1)), point) for index, point in enumerate(points)]
 
     def _y(self, value: float) -> int:
         share = min(1.0, max(0.0, (value - self._bottom) / self._span))
@@ -108,27 +117,47 @@ def _cell(line: int, band: int) -> Span:
     return Span(" ", Ink.BAND)
 
 
-def _thinned(samples: Sequence[Sample], most: int) -> list[Sample]:
-    """At most `most` samples: neighbours are averaged, and the band keeps their extremes."""
-    if len(samples) <= most:
-        return list(samples)
-    thinned = []
-    for index in range(most):
-        part = samples[index * len(samples) // most : (index + 1) * len(samples) // most]
-        thinned.append(
-            Sample(
-                value=sum(sample.value for sample in part) / len(part),
-                low=min(sample.low for sample in part),
-                high=max(sample.high for sample in part),
-            )
-        )
-    return thinned
+def _placed(samples: Sequence[Sample], start: float, end: float, dots: int) -> list[_Placed]:
+    """The column of dots for each; those that share one are averaged, and the band keeps their extremes."""
+    each = (end - start) / (dots - 1)
+    if each <= 0:
+        return [(dots - 1, _averaged(samples))] if samples else []
+
+    def column(sample: Sample) -> int:
+        return max(0, min(dots - 1, round((sample.at - start) / each)))
+
+    return [(x, _averaged(list(shared))) for x, shared in itertools.groupby(samples, column)]
+
+
+def _averaged(samples: Sequence[Sample]) -> Sample:
+    if len(samples) == 1:
+        return samples[0]
+    return Sample(
+        at=samples[-1].at,
+        value=sum(sample.value for sample in samples) / len(samples),
+        low=min(sample.low for sample in samples),
+        high=max(sample.high for sample in samples),
+    )
+
+
+def _stretches(points: Sequence[_Placed], dots: int) -> Iterator[list[_Placed]]:
+    """Points with no long gap between them, which a line may connect."""
+    gaps = [later - earlier for (earlier, _), (later, _) in itertools.pairwise(points)]
+    longest = max(_GAP_PART * dots, _GAP_FACTOR * sorted(gaps)[len(gaps) // 2]) if gaps else 0
+    begin = 0
+    for index, gap in enumerate(gaps, 1):
+        if gap > longest:
+            yield list(points[begin:index])
+            begin = index
+    yield list(points[begin:])
 
 
 def _label(value: float) -> str:
-    """With a digit less where a minus takes its place."""
-    text = formatting.score(value)
-    return text if len(text) < GUTTER else f"{value:.1f}"
+    """With fewer digits where a minus takes the place of one."""
+    power = f"{value:.0e}".replace("e+0", "e").replace("e+", "e")
+    return next(
+        (text for text in (formatting.score(value), f"{value:.1f}", f"{value:.0f}") if len(text) < GUTTER), power
+    )
 
 
 def gutter(label: str) -> Line:
