@@ -89,7 +89,11 @@ def test_the_proxy_passes_everything_on_and_keeps_the_groups():
 
     recording = Recording()
     api = Starlette(routes=[Route("/{path:path}", answer, methods=["GET", "POST"])])
-    with serving(api) as api_url, serving(recording_app(api_url, recording)) as url, httpx.Client(base_url=url) as http:
+    with (
+        serving(api) as api_url,
+        serving(recording_app(api_url, recording)) as url,
+        httpx.Client(base_url=url, timeout=60) as http,
+    ):
         assert http.get("/batch", params={"n": 1}).json() == {"path": "/batch"}
         http.post("/register-env", json={"desired_name": "x"})
         packed = gzip.compress(json.dumps({"tokens": [[1]]}).encode())

@@ -114,7 +114,7 @@ class Bench:
             assert run.poll() is None, f"{text} ended: {run.communicate()[0]}"
 
     def _environments(self) -> int:
-        return len(httpx.get(f"{self._api}/inspect/environments").json()["environments"])
+        return len(httpx.get(f"{self._api}/inspect/environments", timeout=PATIENCE).json()["environments"])
 
     @contextmanager
     def _started(self, text: str) -> Iterator[subprocess.Popen[str]]:

@@ -73,6 +73,7 @@ KINDS: dict[str, Carry] = {
     "atropos-tui serve": served,
     "atropos-tui attach": printed_or_shown(DASHBOARD),
     "atropos-tui open": printed_or_shown(DASHBOARD),
+    "atropos-tui fleet": screen("Fleet", "alive"),
     "atropos-tui api": lambda bench, text: bench.serves(text),
     "atropos-tui web": lambda bench, text: bench.serves(f"{text} --port 0"),
     "atropos-tui run": lambda bench, text: bench.registers(text),

@@ -43,6 +43,8 @@ def test_each_shortcoming_comes_with_what_to_do() -> None:
     assert "COLORTERM=truecolor" in found({"TERM": "xterm-256color"})["colours"].remedy
     assert found({"TERM": "xterm"})["colours"].found == "16"
     assert "LC_ALL" in found(XTERM, encoding="ascii")["characters"].remedy
+    in_c = found({**XTERM, "LANG": "en_US.UTF-8", "LC_ALL": "C"})["characters"]
+    assert (in_c.verdict, in_c.found) == (Verdict.LIMITED, "LC_ALL=C")
     assert found(XTERM, size=(79, 24))["size"].verdict is Verdict.LIMITED
     assert found({"TERM": "dumb"})["terminal"].verdict is Verdict.BAD
     assert found(XTERM, is_terminal=False)["terminal"].verdict is Verdict.BAD
@@ -96,13 +98,21 @@ class AnsweringTerminal(pyte.Screen):
         self._child.send(data)
 
 
+# Waits longer than a second for the answers of a terminal that is a part of this test.
+PATIENT = """
+import sys
+from atropos_tui.cli import main
+from atropos_tui.doctor import asking
+asking._PATIENCE = 60.0
+sys.exit(main(["doctor"]))
+"""
+
+
 @pytest.mark.parametrize("extra", [0, 1])
 def test_the_terminal_is_asked_how_wide_it_draws(extra: int, tmp_path: Path) -> None:
     environment = {**os.environ, **XTERM, "XDG_CONFIG_HOME": str(tmp_path), "LC_ALL": "C.UTF-8"}
     environment.pop("TMUX", None)
-    child = pexpect.spawn(
-        sys.executable, ["-m", "atropos_tui", "doctor"], env=environment, dimensions=(30, 100), timeout=60
-    )
+    child = pexpect.spawn(sys.executable, ["-c", PATIENT], env=environment, dimensions=(30, 100), timeout=60)
     stream = pyte.ByteStream(AnsweringTerminal(child, extra))
     told = b""
     while True:
@@ -112,8 +122,8 @@ def test_the_terminal_is_asked_how_wide_it_draws(extra: int, tmp_path: Path) -> 
             break
         told += part
         stream.feed(part)
+    assert child.wait() == 0
     child.close()
-    assert child.exitstatus == 0
     text = told.decode()
     assert "answers" in text
     assert ("─│╭╯ take 8 cells instead of 4" if extra else "─│╭╯ are one cell wide") in text

@@ -37,7 +37,7 @@ class MarkedProcesses:
         return found
 
 
-def wait_until(holds: Callable[[], object], within: float = 30.0) -> None:
+def wait_until(holds: Callable[[], object], within: float = 60.0) -> None:
     """Wait for a condition; an AssertionError when it doesn't come about."""
     deadline = time.monotonic() + within
     while not holds():

@@ -51,7 +51,7 @@ def test_on_the_screen_it_is_shown_and_another_goes_on(processes: MarkedProcesse
         terminal.press("s")
         assert terminal.wait_for_exit() == 0
     finally:
-        terminal.child.close(force=True)
+        terminal.end()
     wait_until(lambda: not processes.alive())
     (line,) = told.read_text().splitlines()
     assert line.startswith("crashed demo the worker was killed by signal 9 (SIGKILL), ")

@@ -11,6 +11,7 @@ import pyte
 import pytest
 
 from tests.end_to_end.marked_processes import MarkedProcesses, wait_until
+from tests.verbs.terminal import end_child
 
 COLUMNS, ROWS = 120, 40
 
@@ -53,7 +54,7 @@ class Terminal:
 def terminal(processes: MarkedProcesses) -> Iterator[Terminal]:
     terminal = Terminal(processes)
     yield terminal
-    terminal.child.close(force=True)
+    end_child(terminal.child)
 
 
 def wait_for_screen(terminal: Terminal, *texts: str) -> None:
@@ -70,6 +71,10 @@ def test_keys_pause_resume_open_a_group_and_quit(terminal: Terminal, processes: 
     wait_for_screen(terminal, "‖ paused", "(screen): nothing starts until it is resumed")
     terminal.press("r")
     wait_for_screen(terminal, "running")
+    terminal.press("F")
+    wait_for_screen(terminal, "Fleet", " alive", "●  reverse")
+    terminal.press("\x1b")
+    wait_for_screen(terminal, "Scores")
     terminal.press("q")
     wait_for_screen(terminal, "Leave")
     terminal.press("s")
@@ -92,7 +97,7 @@ def test_several_tasks_begin_with_the_list_of_their_runs(processes: MarkedProces
         terminal.child.expect(pexpect.EOF)
         wait_until(lambda: not processes.alive())
     finally:
-        terminal.child.close(force=True)
+        end_child(terminal.child)
 
 
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])

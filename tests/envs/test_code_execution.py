@@ -58,10 +58,10 @@ REPLIES = [
 
 @pytest.fixture
 def judge() -> Callable[[str], Any]:
-    """What a reply earns, in a sandbox that waits two seconds at most."""
+    """What a reply earns, in a sandbox that lets it compute for a second at most."""
     env = object.__new__(code_execution.CodeExecutionEnv)
     env.config = code_execution.CodeExecutionConfig(use_wandb=False)
-    env.sandbox = Sandbox(SandboxLimits(wall_seconds=8.0, cpu_seconds=1), isolated=ISOLATED)
+    env.sandbox = Sandbox(SandboxLimits(wall_seconds=60.0, cpu_seconds=1), isolated=ISOLATED)
     env.free_sandboxes = asyncio.Semaphore(2)
     return lambda reply: env.judge(reply, code_execution.Task(**DOUBLE))
 

@@ -14,7 +14,7 @@ import pytest
 
 from atropos_tui.runtime.loading import load_environment
 from atropos_tui.shipped import shipped_directory
-from tests.runtime.serving_parts import free_port
+from tests.ports import held_port
 
 ENVS = shipped_directory("envs")
 FILES = sorted(ENVS.glob("*.py"))
@@ -44,14 +44,15 @@ def test_an_example_is_short_listed_and_named_after_its_file(path: Path) -> None
 def test_the_look_without_a_model_that_the_readme_shows(tmp_path: Path) -> None:
     """All of it but the screen at the end."""
     (shown,) = re.findall(r"```\n(python -m .*?)```", (ENVS / "README.md").read_text(), re.DOTALL)
-    *commands, _ = shown.replace("9001", str(free_port())).strip().split("\natropos-tui open")
-    script = f"trap 'kill $(jobs -p)' EXIT\n{commands[0]}\n"
+    *commands, _ = shown.strip().split("\natropos-tui open")
     tools = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
     (tmp_path / "envs").symlink_to(ENVS)
-    done = subprocess.run(
-        ["bash", "-e", "-c", script], cwd=tmp_path, env=os.environ | tools, capture_output=True, text=True, timeout=120,
-        check=False,
-    )  # fmt: skip
+    with held_port() as port:
+        script = f"trap 'kill $(jobs -p)' EXIT\n{commands[0].replace('9001', str(port))}\n"
+        done = subprocess.run(
+            ["bash", "-e", "-c", script], cwd=tmp_path, env=os.environ | tools, capture_output=True, text=True,
+            timeout=120, check=False,
+        )  # fmt: skip
     assert done.returncode == 0, done.stderr
     groups = [json.loads(line) for line in (tmp_path / "groups.jsonl").read_text().splitlines()]
     assert len(groups) == 5

@@ -89,9 +89,9 @@ class FakeServer:
     async def __aexit__(self, *_: object) -> None:
         await self.stop()
 
-    async def start(self, port: int = 0) -> None:
-        """Listen, again on the same port if it is given."""
-        await self._http.start(port)
+    async def start(self) -> None:
+        """Listen, always on the same port."""
+        await self._http.start()
 
     async def stop(self) -> None:
         await self._http.stop()

@@ -71,7 +71,7 @@ class Collecting:
         return [event for event in self.events if isinstance(event, event_type)]
 
 
-async def until(condition: Callable[[], bool], seconds: float = 10.0) -> None:
+async def until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
     """Wait until the condition holds; fail after so many seconds."""
     deadline = time.monotonic() + seconds
     while not condition():

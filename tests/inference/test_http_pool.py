@@ -28,7 +28,7 @@ def replying(*replies: bytes | None) -> TinyHttpServer:
 
 
 async def test_a_connection_is_used_again() -> None:
-    async with replying(answer(200, {"a": 1})) as server, new_http_client(5) as http:
+    async with replying(answer(200, {"a": 1})) as server, new_http_client(60) as http:
         for _ in range(5):
             assert (await http.get(server.root)).json() == {"a": 1}
         assert server.connections == 1
@@ -39,7 +39,7 @@ async def test_requests_at_once_have_a_connection_each_and_leave_them_to_later_o
         await asyncio.sleep(0.02)
         return answer(200, request.body)
 
-    async with TinyHttpServer(slow) as server, new_http_client(5) as http:
+    async with TinyHttpServer(slow) as server, new_http_client(60) as http:
         for _ in range(3):
             answers = await asyncio.gather(*(http.post(server.root, content=str(i)) for i in range(20)))
             assert [reply.text for reply in answers] == [str(i) for i in range(20)]
@@ -47,7 +47,7 @@ async def test_requests_at_once_have_a_connection_each_and_leave_them_to_later_o
 
 
 async def test_a_connection_that_was_closed_while_idle_is_replaced_without_a_word() -> None:
-    async with replying(answer(200, {"a": 1})) as server, new_http_client(5) as http:
+    async with replying(answer(200, {"a": 1})) as server, new_http_client(60) as http:
         await http.get(server.root)
         server.drop_connections()
         assert (await http.get(server.root)).status_code == 200
@@ -55,21 +55,21 @@ async def test_a_connection_that_was_closed_while_idle_is_replaced_without_a_wor
 
 
 async def test_a_connection_that_is_closed_at_the_moment_of_use_is_replaced_too() -> None:
-    async with replying(answer(200), None, answer(200)) as server, new_http_client(5) as http:
+    async with replying(answer(200), None, answer(200)) as server, new_http_client(60) as http:
         await http.get(server.root)
         assert (await http.get(server.root)).status_code == 200
         assert server.connections == 2
 
 
 async def test_a_new_connection_that_is_closed_without_an_answer_is_an_error() -> None:
-    async with replying(None) as server, new_http_client(5) as http:
+    async with replying(None) as server, new_http_client(60) as http:
         with pytest.raises(httpx.RemoteProtocolError, match="without an answer"):
             await http.get(server.root)
         assert server.connections == 1
 
 
 async def test_old_idle_connections_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with replying(answer(200)) as server, new_http_client(5) as http:
+    async with replying(answer(200)) as server, new_http_client(60) as http:
         await asyncio.gather(*(http.get(server.root) for _ in range(3)))
         monkeypatch.setattr(http_pool, "KEEP_ALIVE", -1.0)
         await http.get(server.root)
@@ -88,7 +88,7 @@ async def test_old_idle_connections_are_closed(monkeypatch: pytest.MonkeyPatch) 
     ids=["chunked", "no length", "continue", "empty"],
 )
 async def test_answers_of_all_shapes_are_read(reply: bytes, body: str) -> None:
-    async with replying(reply) as server, new_http_client(5) as http:
+    async with replying(reply) as server, new_http_client(60) as http:
         for _ in range(2):
             assert (await http.get(server.root)).text == body
 
@@ -103,14 +103,17 @@ async def test_answers_of_all_shapes_are_read(reply: bytes, body: str) -> None:
     ids=["too short", "chunk missing", "another protocol"],
 )
 async def test_answers_that_are_none_are_errors(reply: bytes, error: str) -> None:
-    async with replying(reply) as server, new_http_client(5) as http:
+    async with replying(reply) as server, new_http_client(60) as http:
         with pytest.raises(httpx.RemoteProtocolError, match=error):
             await http.get(server.root)
 
 
 async def test_of_an_answer_without_end_the_beginning_is_read_and_the_connection_given_up() -> None:
     endless = b"HTTP/1.1 200 OK\r\ncontent-length: 1000000\r\n\r\n" + b"x" * 40
-    async with replying(endless) as server, httpx.AsyncClient(transport=ConnectionPool(longest_answer=10)) as http:
+    async with (
+        replying(endless) as server,
+        httpx.AsyncClient(transport=ConnectionPool(longest_answer=10), timeout=60) as http,
+    ):
         for count in (1, 2):
             assert (await http.get(server.root)).text.startswith("x" * 10)
             assert server.connections == count
@@ -120,7 +123,7 @@ async def test_a_compressed_answer_is_unpacked() -> None:
     import gzip
 
     packed = answer(200, gzip.compress(b"hello"), {"content-encoding": "gzip"})
-    async with replying(packed) as server, new_http_client(5) as http:
+    async with replying(packed) as server, new_http_client(60) as http:
         assert (await http.get(server.root)).content == b"hello"
 
 
@@ -137,7 +140,7 @@ async def test_silence_is_a_read_timeout_and_the_connection_is_given_up() -> Non
 
 
 async def test_a_cancelled_request_gives_up_its_connection() -> None:
-    async with TinyHttpServer(never) as server, new_http_client(5) as http:
+    async with TinyHttpServer(never) as server, new_http_client(60) as http:
         asking = asyncio.create_task(http.get(server.root))
         await until(lambda: len(server._open) == 1)
         asking.cancel()
@@ -147,7 +150,7 @@ async def test_a_cancelled_request_gives_up_its_connection() -> None:
 
 async def test_closing_the_client_closes_all_connections() -> None:
     async with replying(answer(200)) as server:
-        async with new_http_client(5) as http:
+        async with new_http_client(60) as http:
             await http.get(server.root)
             assert len(server._open) == 1
         await until(lambda: not server._open)
@@ -157,14 +160,14 @@ async def test_nobody_listening_is_a_connect_error_in_plain_words() -> None:
     server = replying(answer(200))
     async with server:
         pass
-    async with new_http_client(5) as http:
+    async with new_http_client(60) as http:
         with pytest.raises(httpx.ConnectError, match="Connection refused"):
             await http.get(server.root)
 
 
 async def test_proxies_named_by_the_environment_are_left_to_httpx(monkeypatch: pytest.MonkeyPatch) -> None:
     def transport() -> object:
-        return new_http_client(5)._transport
+        return new_http_client(60)._transport
 
     for name in ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
         monkeypatch.delenv(name, raising=False)
@@ -179,7 +182,7 @@ def certificate(tmp_path: Path) -> Path:
     pem = tmp_path / "server.pem"
     command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=localhost",
                "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", pem, "-out", tmp_path / "cert.pem"]  # fmt: skip
-    subprocess.run(command, check=True, capture_output=True, timeout=30)
+    subprocess.run(command, check=True, capture_output=True, timeout=120)
     pem.write_text(pem.read_text() + (tmp_path / "cert.pem").read_text())
     return pem
 
@@ -193,7 +196,7 @@ async def _tls_request(certificate: Path, trust: Callable[[], ssl.SSLContext]) -
         pool = ConnectionPool()
         pool._tls = trust()
         try:
-            async with httpx.AsyncClient(transport=pool) as http:
+            async with httpx.AsyncClient(transport=pool, timeout=60) as http:
                 return (await http.get(f"https://127.0.0.1:{port}/")).status_code
         finally:
             secured.close()

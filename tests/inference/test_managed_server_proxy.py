@@ -40,7 +40,7 @@ async def proxying(fake: FakeServer) -> AsyncIterator[tuple[httpx.AsyncClient, s
         serving = asyncio.create_task(server.serve_on(listener))
         await ready.wait()
         try:
-            async with httpx.AsyncClient(base_url=url_of(listener), timeout=10) as http:
+            async with httpx.AsyncClient(base_url=url_of(listener), timeout=60) as http:
                 yield http, url_of(listener)
         finally:
             server.should_exit = True

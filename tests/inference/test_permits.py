@@ -15,6 +15,7 @@ from atropos_tui.errors import InferenceError
 from atropos_tui.inference.permits import PermitQueue, Permits, Split
 from tests.inference.fake_inference_server import FakeServer
 from tests.inference.managing import HELLO, managing, until
+from tests.inference.tiny_http_server import answer
 
 PATIENCE = 60.0
 
@@ -28,23 +29,25 @@ class Seat:
     usable: bool = True
 
 
-async def test_40_requests_of_10_ms_on_4_slots_take_less_than_0_3_s() -> None:
+async def test_40_requests_on_4_slots_take_little_longer_than_4_at_a_time() -> None:
     async with FakeServer("vllm", delay=0.01) as fake, managing(fake, num_max_requests_at_once=4) as servers:
 
-        async def ask() -> None:
-            await servers.tokens_and_logprobs_completion(input_ids=[1, 2, 3], max_tokens=8)
+        async def ask(count: int) -> None:
+            asking = (servers.tokens_and_logprobs_completion(input_ids=[1, 2, 3], max_tokens=8) for _ in range(count))
+            await asyncio.gather(*asking)
 
-        async def round_of_40() -> float:
+        async def seconds(count: int) -> float:
             began = time.monotonic()
-            await asyncio.gather(*(ask() for _ in range(40)))
+            for _ in range(40 // count):
+                await ask(count)
             return time.monotonic() - began
 
         # The best of several rounds, because other processes share the machine.
-        rounds = [await round_of_40()]
-        while min(rounds) >= 0.3 and len(rounds) < 20:
-            rounds.append(await round_of_40())
+        rounds = [(await seconds(40), await seconds(4))]
+        while min(waiting for waiting, _ in rounds) >= 2 * min(fours for _, fours in rounds) and len(rounds) < 20:
+            rounds.append((await seconds(40), await seconds(4)))
     assert fake.most_in_flight == 4
-    assert min(rounds) < 0.3
+    assert len(rounds) < 20, rounds
 
 
 async def test_1000_concurrent_requests_all_succeed_within_their_permits() -> None:
@@ -68,7 +71,7 @@ async def test_a_released_permit_wakes_the_first_in_line_at_once() -> None:
         await asyncio.sleep(0)
         queue.release(seat, "train")
 
-    await asyncio.wait_for(asyncio.gather(*(hold(i) for i in range(50))), 1)
+    await asyncio.wait_for(asyncio.gather(*(hold(i) for i in range(50))), PATIENCE)
     assert order == list(range(50))
     assert seat.sem.in_use == 0
 
@@ -88,17 +91,25 @@ async def test_who_waits_for_a_full_server_does_not_hold_up_the_others() -> None
     await asyncio.sleep(0)
     assert await queue.acquire((full, free), "train", PATIENCE) is free
     queue.release(full, "train")
-    assert await asyncio.wait_for(waiting, 1) is full
+    assert await asyncio.wait_for(waiting, PATIENCE) is full
 
 
 async def test_eval_and_train_have_permits_of_their_own() -> None:
-    async with FakeServer("openai", delay=0.05) as fake:
+    answering = asyncio.Event()
+
+    async def once_it_may() -> bytes:
+        await answering.wait()
+        return answer(200, fake._chat({"model": "m"}))
+
+    async with FakeServer("openai") as fake:
+        fake.faults.extend([once_it_may] * 6)
         limits = {"num_max_requests_at_once": 8, "num_requests_for_eval": 2}
         async with managing(fake, **limits) as servers:
             server = servers.servers[0]
             asking = [asyncio.create_task(servers.chat_completion(messages=HELLO, split="eval")) for _ in range(6)]
             await until(lambda: fake.in_flight == 2)
             assert (server.sem.in_use, server.eval_sem.in_use) == (0, 2)
+            answering.set()
             await asyncio.gather(*asking)
             assert fake.most_in_flight == 2
             assert (len(server.request_timings), len(server.eval_request_timings)) == (0, 6)
@@ -113,11 +124,11 @@ async def test_train_leaves_room_for_a_running_evaluation_but_is_never_stopped_b
     await asyncio.sleep(0)
     assert not third.done()
     queue.release(seat, "eval")
-    await asyncio.wait_for(third, 1)
+    await asyncio.wait_for(third, PATIENCE)
 
     small = Seat(Permits(1), Permits(64))
     await queue.acquire((small,), "eval", PATIENCE)
-    assert await asyncio.wait_for(queue.acquire((small,), "train", PATIENCE), 1) is small
+    assert await asyncio.wait_for(queue.acquire((small,), "train", PATIENCE), PATIENCE) is small
 
 
 @pytest.mark.parametrize(("weight", "limit"), [(1.0, 100), (0.07, 7), (0.5, 50), (0.001, 1), (0.0, 1), (0.255, 26)])
@@ -150,7 +161,7 @@ async def test_a_cancelled_waiter_leaves_the_line_and_a_cancelled_holder_gives_b
         await asyncio.gather(holder, waiter, return_exceptions=True)
         fake.delay = 0
         assert servers.servers[0].sem.in_use == 0
-        assert await asyncio.wait_for(servers.chat_completion(messages=HELLO), 5)
+        assert await asyncio.wait_for(servers.chat_completion(messages=HELLO), PATIENCE)
 
 
 async def test_a_permit_granted_to_a_cancelled_waiter_goes_to_the_next() -> None:
@@ -161,7 +172,7 @@ async def test_a_permit_granted_to_a_cancelled_waiter_goes_to_the_next() -> None
     await asyncio.sleep(0)
     queue.release(seat, "train")
     first.cancel()
-    assert await asyncio.wait_for(second, 1) is seat
+    assert await asyncio.wait_for(second, PATIENCE) is seat
     assert seat.sem.in_use == 1
 
 
@@ -192,7 +203,7 @@ async def test_who_finds_no_usable_server_is_told_so_in_time() -> None:
     assert not waiting.done(), "the wait begins anew when the server was there in between"
     expire(111.0)
     with pytest.raises(InferenceError, match="1 down for 5 s"):
-        await asyncio.wait_for(waiting, 1)
+        await asyncio.wait_for(waiting, PATIENCE)
 
 
 def test_permits_pass_between_the_loops_of_several_threads() -> None:
@@ -219,7 +230,7 @@ def test_permits_pass_between_the_loops_of_several_threads() -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(20)
+        thread.join(PATIENCE)
     assert not any(thread.is_alive() for thread in threads)
     assert (most, done, seat.sem.in_use) == (2, 200, 0)
 
@@ -236,7 +247,7 @@ def test_a_permit_for_a_loop_that_is_gone_goes_to_the_next() -> None:
         waiting = asyncio.create_task(queue.acquire((seat,), "train", PATIENCE))
         await asyncio.sleep(0)
         queue.release(seat, "train")
-        assert await asyncio.wait_for(waiting, 1) is seat
+        assert await asyncio.wait_for(waiting, PATIENCE) is seat
 
     asyncio.run(next_in_line())
     assert seat.sem.in_use == 1

@@ -151,7 +151,7 @@ async def test_a_dedicated_server_does_not_wait_for_itself() -> None:
         async with servers.dedicated_server() as one, servers.dedicated_server() as other:
             assert isinstance(one, OpenAIServer)
             chats = [server.chat_completion(messages=HELLO, n=1) for server in (one, other)]
-            await asyncio.wait_for(asyncio.gather(*chats), 5)
+            await asyncio.wait_for(asyncio.gather(*chats), 60)
         assert servers.servers[0].sem.reserved == 0
 
 
@@ -230,7 +230,7 @@ async def test_every_request_is_published_with_its_group_and_what_came_of_it() -
     assert (good.prompt_tokens, good.completion_tokens, good.finish_reasons, good.weight_version, good.error) == (
         3, 4, ("stop", "stop"), 3, "",
     )  # fmt: skip
-    assert 0 < good.latency < 5
+    assert 0 < good.latency < 60
     assert (refused.error_kind, stopped.error_kind) == ("http_400", "cancelled")
     assert "HTTP 400: no" in refused.error
 
@@ -268,6 +268,7 @@ async def test_metrics_of_all_servers_describe_the_newest_requests() -> None:
 
 
 async def test_requests_may_come_from_the_loops_of_other_threads() -> None:
+    before = threading.active_count()
     async with FakeServer("vllm") as fake, managing(fake) as servers:
 
         def from_another_loop() -> list[int]:
@@ -279,10 +280,11 @@ async def test_requests_may_come_from_the_loops_of_other_threads() -> None:
             return asyncio.run(ask())
 
         results = await asyncio.gather(*(asyncio.to_thread(from_another_loop) for _ in range(4)))
+        # Those of the loop's own pool may stay.
+        assert threading.active_count() <= before + 4
         assert results == [[0, 1, 2]] * 4
         assert await servers.chat_completion(messages=HELLO)
         assert servers.servers[0].sem.in_use == 0
-    assert threading.active_count() < 20
 
 
 async def test_an_authors_own_server_class_is_used_as_it_is() -> None:

@@ -11,6 +11,8 @@ from typing import Any
 
 import httptools
 
+from tests.ports import hold_port, port_of
+
 
 @dataclass
 class Received:
@@ -45,13 +47,14 @@ class TinyHttpServer:
         self._handler = handler
         self._open: set[_Connection] = set()
         self.connections = 0
+        self._holding = hold_port()  # also after `stop`
+        self.port = port_of(self._holding)
 
-    async def start(self, port: int = 0) -> None:
+    async def start(self) -> None:
         # Named TCP, or asyncio leaves Nagle's algorithm on and an answer can take 40 ms.
         listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(("127.0.0.1", port))
-        self.port: int = listener.getsockname()[1]
+        listener.bind(("127.0.0.1", self.port))
         loop = asyncio.get_running_loop()
         self._server = await loop.create_server(self.new_connection, sock=listener, backlog=1024)
 

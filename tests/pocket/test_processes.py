@@ -27,7 +27,7 @@ def taken_port() -> Iterator[str]:
 
 def run(directory: Path, module: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", module, *arguments]
-    return subprocess.run(command, cwd=directory, capture_output=True, text=True, timeout=20, check=False)
+    return subprocess.run(command, cwd=directory, capture_output=True, text=True, timeout=120, check=False)
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_it_ends_with_its_owner(module: str, arguments: list[str], tmp_path: Pat
         with os.fdopen(ready_read) as said:
             assert f'"pid": {process.pid}' in said.readline()
         os.close(lifeline_write)
-        assert process.wait(timeout=30) == 0
+        assert process.wait(timeout=60) == 0
     finally:
         process.kill()
         process.wait()

@@ -25,7 +25,7 @@ UNIFORM = -math.log(Characters().size)
 
 @pytest.fixture
 def http(policy_url: str) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=policy_url, timeout=10.0, trust_env=False) as client:
+    with httpx.Client(base_url=policy_url, timeout=60.0, trust_env=False) as client:
         yield client
 
 
@@ -33,7 +33,7 @@ def http(policy_url: str) -> Iterator[httpx.Client]:
 def own_http(start: Start) -> Iterator[httpx.Client]:
     """A client of a server that no other test uses, for those that change it."""
     url = start("atropos_tui.pocket.server", "--port", "0").ready["url"]
-    with httpx.Client(base_url=str(url), timeout=10.0, trust_env=False) as client:
+    with httpx.Client(base_url=str(url), timeout=60.0, trust_env=False) as client:
         yield client
 
 
@@ -140,7 +140,7 @@ def test_a_null_is_as_good_as_a_field_left_out(http: httpx.Client, field: str) -
 
 def test_with_a_context_prompts_out_of_reach_are_answered_too(start: Start) -> None:
     url = str(start("atropos_tui.pocket.server", "--port", "0", "--context", "300").ready["url"])
-    with httpx.Client(base_url=url, timeout=10.0, trust_env=False) as client:
+    with httpx.Client(base_url=url, timeout=60.0, trust_env=False) as client:
         answer = post(client, "/generate", prompt="Solve this. " * 20, n=2, max_tokens=60, logprobs=0)
         assert all(0 < len(tokens) <= 60 for tokens in answer["token_ids"])
         assert post(client, "/v1/completions", prompt="abc>", max_tokens=200)["usage"]["prompt_tokens"] == 4
@@ -187,7 +187,7 @@ def test_a_body_that_is_no_json_is_told_so(http: httpx.Client) -> None:
 
 def test_many_requests_at_once_each_get_their_own_samples(policy_url: str) -> None:
     def ask(length: int) -> dict[str, Any]:
-        with httpx.Client(base_url=policy_url, timeout=10.0, trust_env=False) as client:
+        with httpx.Client(base_url=policy_url, timeout=60.0, trust_env=False) as client:
             return post(client, "/generate", prompt={"prompt_token_ids": [3] * length + [2]}, n=length, max_tokens=2)
 
     with ThreadPoolExecutor(8) as threads:
@@ -235,4 +235,4 @@ def test_requests_wait_while_the_server_is_paused(own_http: httpx.Client) -> Non
         assert own_http.get("/weight_info").json()["paused"] is True
         assert not waiting.done()
         assert post(own_http, "/resume") == {"status": "resumed"}
-        assert waiting.result(timeout=10).status_code == 200
+        assert waiting.result(timeout=60).status_code == 200

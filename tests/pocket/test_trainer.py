@@ -18,6 +18,7 @@ import pytest
 from atropos_tui.errors import UsageError
 from atropos_tui.monitor.supervisor import ChildProcess
 from tests.pocket.conftest import Start
+from tests.ports import held_port
 
 API = "atropos_tui.trajectory_api"
 POLICY = "atropos_tui.pocket.server"
@@ -50,7 +51,7 @@ class Trainer:
         told: dict[str, Any] = json.loads(self._status_file.read_text()) if self._status_file.exists() else {}
         return told
 
-    def wait_for(self, holds: Callable[[dict[str, Any]], object], within: float = 30.0) -> dict[str, Any]:
+    def wait_for(self, holds: Callable[[dict[str, Any]], object], within: float = 60.0) -> dict[str, Any]:
         """The first status for which the condition holds."""
         deadline = time.monotonic() + within
         while True:
@@ -76,11 +77,9 @@ def train(start: Start, tmp_path: Path) -> Callable[..., Trainer]:
 
 
 @pytest.fixture
-def free_ports() -> list[str]:
-    with socket.socket() as first, socket.socket() as second:
-        for probe in (first, second):
-            probe.bind(("127.0.0.1", 0))
-        return [str(probe.getsockname()[1]) for probe in (first, second)]
+def free_ports() -> Iterator[list[str]]:
+    with held_port() as first, held_port() as second:
+        yield [str(first), str(second)]
 
 
 @pytest.fixture
@@ -98,8 +97,8 @@ def url_of(process: ChildProcess) -> str:
 
 def send(api_url: str, *groups: dict[str, Any]) -> None:
     """Send groups as soon as the trainer has registered."""
-    with httpx.Client(base_url=api_url, trust_env=False) as http:
-        deadline = time.monotonic() + 30.0
+    with httpx.Client(base_url=api_url, trust_env=False, timeout=60) as http:
+        deadline = time.monotonic() + 60.0
         while http.get("/info").json()["batch_size"] != 2 * GROUP_SIZE:
             assert time.monotonic() < deadline
             time.sleep(0.02)
@@ -108,14 +107,14 @@ def send(api_url: str, *groups: dict[str, Any]) -> None:
 
 
 def weight_version(inference_url: str) -> int:
-    version: int = httpx.get(f"{inference_url}/weight_info", trust_env=False).json()["weight_version"]
+    version: int = httpx.get(f"{inference_url}/weight_info", trust_env=False, timeout=60).json()["weight_version"]
     return version
 
 
 def first_logprob(inference_url: str) -> float:
     """Of the likeliest first letter of the reply to "abc>"."""
     asked = {"prompt": "abc>", "max_tokens": 1, "temperature": 0.0, "logprobs": 0}
-    answer = httpx.post(f"{inference_url}/generate", json=asked, trust_env=False)
+    answer = httpx.post(f"{inference_url}/generate", json=asked, trust_env=False, timeout=60)
     (logprob,) = answer.json()["logprobs"][0][0][0].values()
     return float(logprob)
 
@@ -184,10 +183,10 @@ def test_told_to_stop_it_ends_in_order_and_leaves_its_counts(start: Start, train
     send(api, *[GROUP] * 40)
     trainer.wait_for(lambda status: status["step"] >= 2)
     os.kill(trainer.process.pid, signal.SIGTERM)
-    assert trainer.process.wait(10.0) == 0
+    assert trainer.process.wait(60.0) == 0
     status = trainer.status
     assert status["groups_received"] == 2 * status["step"]
-    assert httpx.get(f"{api}/status", trust_env=False).json()["current_step"] == status["step"]
+    assert httpx.get(f"{api}/status", trust_env=False, timeout=60).json()["current_step"] == status["step"]
 
 
 def test_a_server_that_hangs_cannot_keep_it_from_ending(
@@ -196,13 +195,13 @@ def test_a_server_that_hangs_cannot_keep_it_from_ending(
     trainer = train(hanging_url, url_of(start(POLICY, "--port", "0")))
     trainer.wait_for(lambda status: status["weight_version"] == 0)
     os.kill(trainer.process.pid, signal.SIGTERM)
-    assert trainer.process.wait(10.0) == 0
+    assert trainer.process.wait(60.0) == 0
 
 
 def test_a_server_that_takes_no_weights_is_named_and_ends_it(start: Start, train: Callable[..., Trainer]) -> None:
     api = url_of(start(API, "--port", "0"))
     trainer = train(api, api)
-    assert trainer.process.wait(30.0) == 2
+    assert trainer.process.wait(60.0) == 2
     assert trainer.process.last_lines(1)[0].startswith(f"inference server at {api} refuses POST /update_weights (404)")
 
 
@@ -211,7 +210,7 @@ def test_it_goes_on_from_its_checkpoint(start: Start, train: Callable[..., Train
     checkpointing = ["--checkpoint-dir", str(tmp_path), "--checkpoint-every", "2"]
     first = train(api, policy, "--num-steps", "3", *checkpointing)
     send(api, *[GROUP] * 6)
-    assert first.process.wait(30.0) == 0
+    assert first.process.wait(60.0) == 0
     learned = first_logprob(policy)
     assert abs(learned + math.log(29)) > 1e-4
 
@@ -220,7 +219,7 @@ def test_it_goes_on_from_its_checkpoint(start: Start, train: Callable[..., Train
     second.wait_for(lambda status: status["pid"] == second.process.pid and status["weight_version"] == 3)
     assert first_logprob(policy) == pytest.approx(learned, abs=1e-5)
     send(api, GROUP, GROUP)
-    assert second.process.wait(30.0) == 0
+    assert second.process.wait(60.0) == 0
     assert (second.status["step"], second.status["groups_received"]) == (4, 2)
 
 
@@ -236,5 +235,5 @@ def test_it_ends_after_the_steps_it_was_given(start: Start, train: Callable[...,
     api, policy = url_of(start(API, "--port", "0")), url_of(start(POLICY, "--port", "0"))
     trainer = train(api, policy, "--num-steps", "1")
     send(api, *[GROUP] * 4)
-    assert trainer.process.wait(30.0) == 0
+    assert trainer.process.wait(60.0) == 0
     assert (trainer.status["step"], weight_version(policy)) == (1, 1)

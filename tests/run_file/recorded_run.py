@@ -25,7 +25,7 @@ from atropos_tui.monitor.run_file.resume import begun_in
 from atropos_tui.monitor.run_file.writer import RecordLevel
 from atropos_tui.monitor.run_view import RunView
 
-LIMIT = 20.0
+LIMIT = 60.0
 
 
 def wait_until(holds: Callable[[], object], what: str) -> None:

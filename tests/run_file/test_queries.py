@@ -58,7 +58,7 @@ TERMS = st.one_of(
 FILTERS = st.lists(st.builds("{}{}".format, st.sampled_from(["", "-"]), TERMS), max_size=3).map(" ".join)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], deadline=None)
 @given(
     text=FILTERS,
     order=st.builds("{}{}".format, st.sampled_from(["", "-"]), st.sampled_from(ORDERS)),

@@ -27,7 +27,7 @@ def may_mount() -> bool:
     if shutil.which("unshare") is None:
         return False
     mount = ["unshare", "--map-root-user", "--mount", "mount", "-t", "tmpfs", "tmpfs", "/tmp"]
-    return subprocess.run(mount, capture_output=True, timeout=10, check=False).returncode == 0
+    return subprocess.run(mount, capture_output=True, timeout=60, check=False).returncode == 0
 
 
 def opened_on_a_small_disk(path: Path) -> sqlite3.Connection:

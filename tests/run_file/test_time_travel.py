@@ -24,7 +24,7 @@ from atropos_tui.monitor.snapshot import RunSnapshot
 from tests.run_file.hand_clock import BEGIN, HandClock
 from tests.run_file.recorded_run import RecordedRun as Recording
 
-LIMIT = 20.0
+LIMIT = 60.0
 
 
 def no_pieces(ids: object) -> list[str]:

@@ -58,8 +58,8 @@ def api(tmp_path: Path) -> Iterator[ChildProcess]:
             "wandb_group": "", "wandb_project": "", "batch_size": 8, "max_token_len": 64, "checkpoint_dir": "",
             "save_checkpoint_interval": 0, "starting_step": 0, "num_steps": 100,
         }  # fmt: skip
-        httpx.post(f"{api.ready['url']}/register", json=registration).raise_for_status()
-        httpx.get(f"{api.ready['url']}/batch").raise_for_status()
+        httpx.post(f"{api.ready['url']}/register", json=registration, timeout=PATIENCE).raise_for_status()
+        httpx.get(f"{api.ready['url']}/batch", timeout=PATIENCE).raise_for_status()
         yield api
         os.kill(api.pid, signal.SIGCONT)
 
@@ -89,7 +89,10 @@ async def until(condition: Callable[[], Awaitable[bool]], what: str) -> None:
 async def test_a_scoring_function_that_blocks_its_loop_holds_up_neither_sends_nor_the_control_api(
     tmp_path: Path, api: ChildProcess, worker: ChildProcess
 ) -> None:
-    async with RunClient(worker.ready["socket"]) as client, httpx.AsyncClient(base_url=api.ready["url"]) as http:
+    async with (
+        RunClient(worker.ready["socket"]) as client,
+        httpx.AsyncClient(base_url=api.ready["url"], timeout=PATIENCE) as http,
+    ):
 
         async def received() -> int:
             return int((await http.get("/status")).json()["queue_size"])

@@ -104,7 +104,7 @@ async def test_pages_of_other_sites_may_not_watch(page: str) -> None:
         with pytest.raises(aiohttp.WSServerHandshakeError) as refused:
             await session.ws_connect(f"{page}/ws", headers={"Origin": "http://elsewhere.example"})
         assert refused.value.status == 403
-    async with httpx.AsyncClient() as http:
+    async with httpx.AsyncClient(timeout=PATIENCE) as http:
         assert (await http.get(page, headers={"Host": "rebound.example:8765"})).status_code == 403
         behind_ssh = await http.get(page, headers={"Host": "localhost:9999"})
         assert "ws://localhost:9999/ws" in behind_ssh.text

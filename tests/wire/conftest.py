@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -12,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from atropos_tui.monitor.supervisor import ChildProcess, start_process
+from tests.ports import held_port
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -28,11 +28,9 @@ def upstream_python() -> str:
 
 
 @pytest.fixture
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+def free_port() -> Iterator[int]:
+    with held_port() as port:
+        yield port
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ class TrainerPersona:
     """Speaks only what `example_trainer` and its kin speak: `GET /info`, `POST /register`, `GET /batch`."""
 
     def __init__(self, api_url: str, *, batch_size: int, max_token_len: int = 64) -> None:
-        self._http = httpx.AsyncClient(base_url=api_url, timeout=10.0, trust_env=False)
+        self._http = httpx.AsyncClient(base_url=api_url, timeout=60.0, trust_env=False)
         self._batch_size = batch_size
         self._max_token_len = max_token_len
 
