@@ -107,6 +107,19 @@ class TestQueue:
         assert "nothing is in flight" in pane
         assert "/data/train-00017.parquet" in pane
 
+    @pytest.mark.parametrize(
+        ("reason", "said"),
+        [
+            (ThrottleReason.MAX_NUM_WORKERS, "‖ held by max num workers"),
+            (ThrottleReason.NO_ITEMS, "‖ no items"),
+            (ThrottleReason.BACKING_OFF, "‖ backing off"),
+        ],
+    )
+    async def test_only_a_limit_holds(self, make_app: MakeApp, reason: ThrottleReason, said: str) -> None:
+        base = flowing()
+        held = replace(base, queue=replace(base.queue, throttle=reason, throttle_detail=""))
+        assert said in await shown(make_app, held, QueuePane)
+
 
 class TestScores:
     async def test_after_the_last_group_nothing_is_drawn(self, make_app: MakeApp) -> None:

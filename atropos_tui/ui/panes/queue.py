@@ -26,6 +26,8 @@ _GAUGE_WIDTH = 5
 
 # At these limits nothing is wrong: the environment simply does as much as it may.
 _NORMAL_THROTTLES = frozenset({ThrottleReason.MAX_NUM_WORKERS, ThrottleReason.PAUSED, ThrottleReason.EVAL})
+# The others say what is missing rather than what holds.
+_LIMITS = frozenset({ThrottleReason.MAX_NUM_WORKERS, ThrottleReason.OFF_POLICY_LIMIT})
 
 _STAGE_WORDS: dict[str, str] = {Stage.POSTPROCESSING: "postproc."}
 
@@ -174,7 +176,7 @@ class QueuePane(Pane):
         ink = Ink.TEXT if queue.throttle in _NORMAL_THROTTLES else Ink.WARN
         reason = formatting.words(queue.throttle)
         detail = visible(queue.throttle_detail) if queue.throttle_detail != queue.throttle else ""
-        mark, held_by = Span("‖ ", ink), dim("held by ")
+        mark, held_by = Span("‖ ", ink), dim("held by " if queue.throttle in _LIMITS else "")
         line = Line(mark, held_by, Span(reason, ink), dim(f" · {detail}" if detail else ""))
         if line.width <= width:
             return [line]
