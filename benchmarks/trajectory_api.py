@@ -32,6 +32,7 @@ from typing import Any
 
 SEQUENCES = 8
 BATCH_SIZE = 64
+ASKED = 2_000
 REGISTRATION = {
     "wandb_group": "", "wandb_project": "", "batch_size": BATCH_SIZE, "max_token_len": 4096, "checkpoint_dir": "",
     "save_checkpoint_interval": 0, "starting_step": 0, "num_steps": 1_000_000,
@@ -210,13 +211,13 @@ def measure_queue(subjects: list[Subject], groups: int) -> Iterator[Budget]:
         with running(subject) as (port, pid):
             connection = Connection(port)
             ask_status = request("GET", "/status-env", b'{"env_id": 0}')
-            status_empty = statistics.median(seconds(connection, ask_status) for _ in range(200))
+            status_empty = statistics.median(seconds(connection, ask_status) for _ in range(ASKED))
             empty = resident_bytes(pid)
             post_rate(port, body, groups, 1)
             memory[subject.name] = (resident_bytes(pid) - empty) / groups / 1024
             connection.close()
             connection = Connection(port)
-            status_full = statistics.median(seconds(connection, ask_status) for _ in range(200))
+            status_full = statistics.median(seconds(connection, ask_status) for _ in range(ASKED))
             status_ratio[subject.name] = status_full / status_empty
             take = request("GET", "/batch")
             first[subject.name] = seconds(connection, take) * 1000
@@ -236,7 +237,7 @@ def subjects_of(upstream_python: str, directory: Path) -> list[Subject]:
         Subject("upstream", lambda port: [run_api, "--host", "127.0.0.1", "--port", str(port)]),
         Subject("ours", lambda port: [*ours, str(port)]),
         Subject(
-            "ours, journal", lambda port: [*ours, str(port), "--journal", str(directory / f"{next(journals)}.sqlite")]
+            "ours, journal", lambda port: [*ours, str(port), "--journal", str(directory / f"{next(journals)}.journal")]
         ),
     ]
 
