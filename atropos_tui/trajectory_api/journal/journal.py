@@ -85,9 +85,10 @@ class Journal:
         self._rewrite_after = rewrite_after
         self._long_write = long_write
         self._in_memory = in_memory
-        # The bytes of each group that waits, and of all that is of no more use.
+        # The bytes of each group that waits, of all of these, and of what has become of no more use.
         self._waiting_bytes = {number: found.end - found.start for number, found in self._contents.groups.items()}
-        self._dead_bytes = self._file.size - sum(self._waiting_bytes.values())
+        self._all_waiting_bytes = sum(self._waiting_bytes.values())
+        self._dead_bytes = self._file.size - self._all_waiting_bytes
         self._rewriting: tuple[Rewriting, threading.Thread] | None = None
 
     def contents(self) -> Contents:
@@ -106,13 +107,14 @@ class Journal:
     @property
     def leaves_texts_in_file(self) -> bool:
         """Whether so much waits that texts are not brought into memory."""
-        return self._file.size - self._dead_bytes > self._in_memory
+        return self._all_waiting_bytes > self._in_memory
 
     async def keep(self, groups: Sequence[QueuedGroup]) -> None:
         """Write accepted groups; returns when they are in the file. Raises RequestError (503) when they cannot be."""
         records = [told.group_record(group) for group in groups]
         sizes = [sum(map(len, record)) for record in records]
         self._waiting_bytes.update(zip((group.number for group in groups), sizes, strict=True))
+        self._all_waiting_bytes += sum(sizes)
         try:
             file, start = await self._written(list(chain.from_iterable(records)), sum(sizes))
         except OSError as error:
@@ -168,7 +170,9 @@ class Journal:
         self._file.close()
 
     def _are_gone(self, numbers: Iterable[int]) -> None:
-        self._dead_bytes += sum(self._waiting_bytes.pop(number, 0) for number in numbers)
+        gone = sum(self._waiting_bytes.pop(number, 0) for number in numbers)
+        self._all_waiting_bytes -= gone
+        self._dead_bytes += gone
 
     async def _written(self, records: list[Buffer], size: int) -> Written:
         """Write records; the file and the place where they are. Raises OSError."""

@@ -143,6 +143,16 @@ async def test_the_new_file_remembers_no_more_keys_than_are_remembered(tmp_path:
     assert (len(keys), keys[0]) == (KEYS_REMEMBERED, "11")
 
 
+async def test_what_is_gone_counts_as_no_more_waiting_while_the_file_is_written_anew(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "api.journal", rewrite_after=10 * KIB, in_memory=100 * KIB)
+    kept = [group(number, 10 * KIB) for number in range(1, 41)]
+    await journal.keep(kept)
+    assert journal.leaves_texts_in_file
+    journal.delivered(kept, step=1)
+    assert not journal.leaves_texts_in_file
+    journal.close()
+
+
 async def test_what_went_while_a_thread_writes_is_not_in_the_new_file(tmp_path: Path) -> None:
     path = tmp_path / "api.journal"
     journal = Journal(path, rewrite_after=10 * KIB)
