@@ -10,10 +10,11 @@ from urllib.parse import urlencode
 
 from atropos_tui.errors import AtroposError
 from atropos_tui.monitor.asker import ASKER_HEADER, Via, asker, write_asker
+from atropos_tui.monitor.group_detail import GroupDetail, GroupPage
 from atropos_tui.monitor.group_query import ALL_GROUPS, GroupQuery
 from atropos_tui.monitor.http_connection import HttpConnection
 from atropos_tui.monitor.notes_file import notes_of_socket
-from atropos_tui.monitor.snapshot import ConfigRow, GroupDetail, GroupPage, RunSnapshot
+from atropos_tui.monitor.snapshot import ConfigRow, RunSnapshot
 from atropos_tui.monitor.wire import SnapshotMerger, query_params, read_config, read_detail, read_page
 
 if TYPE_CHECKING:

@@ -7,11 +7,11 @@ import sqlite3
 from dataclasses import replace
 
 from atropos_tui.errors import AtroposError
+from atropos_tui.monitor.group_detail import GroupPage
 from atropos_tui.monitor.group_store import GroupFilter, GroupStore, KeptGroup
 from atropos_tui.monitor.run_file.place import RunFileError
 from atropos_tui.monitor.run_file.reader import RunFileReader
 from atropos_tui.monitor.run_file.recorder import Recorder
-from atropos_tui.monitor.snapshot import GroupPage
 
 
 class GroupPages:

@@ -15,6 +15,7 @@ from typing import Protocol, Self
 from atropos_tui.ledger import GroupContent
 from atropos_tui.ledger.outcomes import Outcome
 from atropos_tui.monitor.allowance import Allowance
+from atropos_tui.monitor.group_detail import GroupDetail, GroupPage
 from atropos_tui.monitor.group_filter import Says, Term, parse_terms, sorted_rows
 from atropos_tui.monitor.group_query import GroupQuery, check_order
 from atropos_tui.monitor.open_groups import MAX_SCORES, EndedGroup
@@ -22,7 +23,7 @@ from atropos_tui.monitor.packed_content import Decode, PackedRollout, pack, trai
 from atropos_tui.monitor.run_file.stored_content import searchable_text
 from atropos_tui.monitor.score_statistics import finite
 from atropos_tui.monitor.skipped_model import LOST_OUTCOMES
-from atropos_tui.monitor.snapshot import EndedRow, GroupDetail, GroupPage
+from atropos_tui.monitor.snapshot import EndedRow
 
 MAX_PAGE = 200
 

@@ -16,11 +16,12 @@ from atropos_tui.errors import AtroposError
 from atropos_tui.ledger.outcomes import ENDED_STATES, RunState
 from atropos_tui.monitor.client import RunClient, UnreachableError
 from atropos_tui.monitor.discovery import FoundRun, WorkerFile, find_run
+from atropos_tui.monitor.group_detail import GroupDetail, GroupPage
 from atropos_tui.monitor.group_query import ALL_GROUPS, GroupQuery
 from atropos_tui.monitor.notes_file import notes_beside
 from atropos_tui.monitor.recorded.crash import crashed
 from atropos_tui.monitor.run_file.place import RUN_FILE, RunFileError
-from atropos_tui.monitor.snapshot import ConfigRow, GroupDetail, GroupPage, RunSnapshot
+from atropos_tui.monitor.snapshot import ConfigRow, RunSnapshot
 
 if TYPE_CHECKING:
     from atropos_tui.monitor.death_notice import DeathNotice

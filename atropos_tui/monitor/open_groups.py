@@ -28,10 +28,11 @@ from atropos_tui.monitor.bounded_text import (
     bounded_text,
     one_line,
 )
+from atropos_tui.monitor.group_detail import CallRow
 from atropos_tui.monitor.handlers import Handlers
 from atropos_tui.monitor.instant import Instant
 from atropos_tui.monitor.score_statistics import finite
-from atropos_tui.monitor.snapshot import CallRow, EndedRow, InFlightRow
+from atropos_tui.monitor.snapshot import EndedRow, InFlightRow
 
 MAX_TRACKED = 20_000
 MAX_ROWS = 200

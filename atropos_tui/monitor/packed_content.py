@@ -17,7 +17,7 @@ import orjson
 
 from atropos_tui.ledger import GroupContent, Rollout
 from atropos_tui.monitor.bounded_text import bounded_text
-from atropos_tui.monitor.snapshot import RolloutDetail
+from atropos_tui.monitor.group_detail import RolloutDetail
 
 # One string a token, for a sequence of token ids.
 Decode = Callable[[Sequence[int]], Sequence[str]]

@@ -266,6 +266,7 @@ class SendsSection:
 
     `unwritable` says what keeps the outbox at `outbox_path` from taking groups, `unwritable_remedy` what helps, both
     empty while it takes them; `unwritten` finished groups wait for that in the worker's memory.
+
     Lags are means, of the newest 64 groups, of the trainer's steps from the start of a group: `policy_lag` until it was
     delivered, `lag_when_taken` until the trainer took it (-1.0: it has taken none yet). `send_rate_history` has the
     deliveries of each second of the last minute, oldest first. `seconds_per_step` is the trainer's newest pace, 0.0
@@ -432,58 +433,6 @@ SECTIONS = ("run", "ledger", "queue", "scores", "skipped", "sends", "inference",
 
 
 @dataclass(frozen=True, slots=True)
-class RolloutDetail:
-    """One rollout in full. `pieces` is the text of each token; empty where no tokenizer could decode them.
-
-    `ref_logprobs` are those of a reference or teacher, 1.0 where it told none; empty where there is no such model.
-    """
-
-    score: float | None
-    tokens: tuple[int, ...] = ()
-    pieces: tuple[str, ...] = ()
-    masks: tuple[int, ...] = ()
-    logprobs: tuple[float, ...] = ()
-    advantages: tuple[float, ...] = ()
-    messages: tuple[dict[str, object], ...] = ()
-    finish_reason: str = ""
-    parts: dict[str, float] = field(default_factory=dict)
-    ref_logprobs: tuple[float, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class CallRow:
-    """A request to an inference server for `n` completions, answered `at` (Unix seconds) after `latency` seconds.
-
-    Tokens are summed over the completions. `error` is empty when it succeeded. `rollout` is the one of the group that
-    it was made for, from 0; None for all of them, or where nobody knows.
-    """
-
-    server: int
-    at: float
-    n: int
-    latency: float
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    finish_reasons: tuple[str, ...] = ()
-    weight_version: int | None = None
-    error: str = ""
-    rollout: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class GroupDetail:
-    """One group in full: its line, its rollouts, its newest requests, and what broke if something did."""
-
-    row: EndedRow
-    rollouts: tuple[RolloutDetail, ...] = ()
-    error: str = ""
-    traceback: str = ""
-    body: str = ""
-    calls: tuple[CallRow, ...] = ()
-    earlier_calls: int = 0
-
-
-@dataclass(frozen=True, slots=True)
 class ConfigRow:
     """One value of the merged configuration, as one would write it on the command line, and where it is from.
 
@@ -494,12 +443,3 @@ class ConfigRow:
     name: str
     value: str
     source: str
-
-
-@dataclass(frozen=True, slots=True)
-class GroupPage:
-    """Groups that ended, newest first or as asked for; `older_than` asks for the next page, None at the end."""
-
-    rows: tuple[EndedRow, ...]
-    older_than: int | None
-    total: int

@@ -12,8 +12,9 @@ from dataclasses import replace
 from typing import get_type_hints
 
 from atropos_tui.monitor.decoding import decoded
+from atropos_tui.monitor.group_detail import GroupDetail, GroupPage
 from atropos_tui.monitor.group_query import ALL_GROUPS, GroupQuery
-from atropos_tui.monitor.snapshot import SECTIONS, ConfigRow, GroupDetail, GroupPage, RunSnapshot
+from atropos_tui.monitor.snapshot import SECTIONS, ConfigRow, RunSnapshot
 
 _SECTION_TYPES = get_type_hints(RunSnapshot)
 

@@ -16,9 +16,9 @@ import orjson
 
 from atropos_tui.errors import UsageError
 from atropos_tui.html_page import generate_html
+from atropos_tui.monitor.group_detail import GroupDetail, RolloutDetail
 from atropos_tui.monitor.group_query import GroupQuery
 from atropos_tui.monitor.recorded.scored_groups import write_group as scored_group
-from atropos_tui.monitor.snapshot import GroupDetail, RolloutDetail
 from atropos_tui.ui.run_source import RunSource
 
 _PAGE = 200

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from atropos_tui.errors import AtroposError
+from atropos_tui.monitor.group_detail import GroupDetail, GroupPage
 from atropos_tui.monitor.group_query import ALL_GROUPS, GroupQuery
 from atropos_tui.monitor.recorded.timeline import Stride, Timeline
-from atropos_tui.monitor.snapshot import ConfigRow, GroupDetail, GroupPage, RunSnapshot
+from atropos_tui.monitor.snapshot import ConfigRow, RunSnapshot
 
 
 class RunSource(Protocol):

@@ -13,10 +13,10 @@ from textual.containers import Horizontal
 from textual.widgets import Input
 
 from atropos_tui.errors import AtroposError, UsageError
+from atropos_tui.monitor.group_detail import GroupPage
 from atropos_tui.monitor.group_filter import parse_terms, search_words
 from atropos_tui.monitor.group_query import GroupQuery
 from atropos_tui.monitor.notes import Notes
-from atropos_tui.monitor.snapshot import GroupPage
 from atropos_tui.ui.entry_bar import EntryBar
 from atropos_tui.ui.keys import Scope, bindings, hint
 from atropos_tui.ui.moment import Moment

@@ -18,6 +18,7 @@ import orjson
 from atropos_tui.arguments import verb_parser
 from atropos_tui.errors import AtroposError, UsageError
 from atropos_tui.ledger.outcomes import Outcome
+from atropos_tui.monitor.group_detail import GroupDetail
 from atropos_tui.monitor.group_filter import parse_terms
 from atropos_tui.monitor.group_query import ALL_GROUPS
 from atropos_tui.monitor.group_store import GroupFilter
@@ -26,7 +27,6 @@ from atropos_tui.monitor.notes_file import notes_beside
 from atropos_tui.monitor.recorded.jsonl_file import JsonlFile
 from atropos_tui.monitor.recorded.scored_groups import write_group
 from atropos_tui.monitor.run_file.reader import RunFileReader
-from atropos_tui.monitor.snapshot import GroupDetail
 from atropos_tui.verbs.decoding import LazyTokenizer, TokenizerOfRun
 from atropos_tui.verbs.parquet import require_pyarrow, write_parquet
 from atropos_tui.verbs.recordings import RECORDING_HELP, is_recorded_run, recording

@@ -25,7 +25,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from atropos_tui.errors import UsageError
-from atropos_tui.monitor.snapshot import GroupDetail
+from atropos_tui.monitor.group_detail import GroupDetail
 
 if TYPE_CHECKING:
     import pyarrow

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from atropos_tui.errors import UsageError
-from atropos_tui.monitor.snapshot import RolloutDetail
+from atropos_tui.monitor.group_detail import RolloutDetail
 
 # All tokens of a sequence as one text; empty where there is no tokenizer.
 Text = Callable[[Sequence[int]], str]

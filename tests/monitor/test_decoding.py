@@ -11,7 +11,8 @@ import pytest
 
 from atropos_tui.ledger.outcomes import Outcome
 from atropos_tui.monitor.decoding import decoded
-from atropos_tui.monitor.snapshot import GroupDetail, GroupPage, RunSnapshot
+from atropos_tui.monitor.group_detail import GroupDetail, GroupPage
+from atropos_tui.monitor.snapshot import RunSnapshot
 from atropos_tui.monitor.wire import to_json
 from tests.ui.recorded import group_detail, running
 

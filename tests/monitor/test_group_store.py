@@ -10,9 +10,10 @@ import pytest
 from atropos_tui.ledger import GroupContent, Rollout
 from atropos_tui.ledger.outcomes import Outcome
 from atropos_tui.monitor.allowance import Allowance
+from atropos_tui.monitor.group_detail import RolloutDetail
 from atropos_tui.monitor.group_store import GroupFilter, MemoryGroupStore
 from atropos_tui.monitor.open_groups import EndedGroup
-from atropos_tui.monitor.snapshot import EndedRow, RolloutDetail
+from atropos_tui.monitor.snapshot import EndedRow
 from atropos_tui.monitor.wire import read_detail, read_page, to_json
 
 ANY = GroupFilter()

@@ -10,7 +10,7 @@ from typing import Any
 from textual.pilot import Pilot
 
 from atropos_tui.ledger.outcomes import Outcome
-from atropos_tui.monitor.snapshot import GroupDetail, RolloutDetail
+from atropos_tui.monitor.group_detail import GroupDetail, RolloutDetail
 from atropos_tui.ui.entry_bar import EntryBar
 from atropos_tui.ui.panes.group_list import GroupListPane
 from atropos_tui.ui.panes.rollout import RolloutPane

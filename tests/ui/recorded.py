@@ -13,18 +13,11 @@ from pathlib import Path
 
 from atropos_tui.errors import AtroposError
 from atropos_tui.ledger.outcomes import Outcome, RunState, ThrottleReason
+from atropos_tui.monitor.group_detail import GroupDetail, GroupPage
 from atropos_tui.monitor.group_filter import sorted_rows
 from atropos_tui.monitor.group_query import ALL_GROUPS, GroupQuery
 from atropos_tui.monitor.group_store import GroupFilter, sorted_page
-from atropos_tui.monitor.snapshot import (
-    ConfigRow,
-    EndedRow,
-    GroupDetail,
-    GroupPage,
-    InferenceSection,
-    RunSection,
-    RunSnapshot,
-)
+from atropos_tui.monitor.snapshot import ConfigRow, EndedRow, InferenceSection, RunSection, RunSnapshot
 from atropos_tui.ui.views.messages import says
 from tests.ui.recorded_sections import (
     GROUP_SIZE,

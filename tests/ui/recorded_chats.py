@@ -6,7 +6,8 @@ import random
 from dataclasses import replace
 
 from atropos_tui.ledger.outcomes import Outcome
-from atropos_tui.monitor.snapshot import CallRow, EndedRow, GroupDetail, RolloutDetail
+from atropos_tui.monitor.group_detail import CallRow, GroupDetail, RolloutDetail
+from atropos_tui.monitor.snapshot import EndedRow
 from tests.ui.recorded import NOW, RecordedSource, ended_rows, running
 
 THOUGHT = (

@@ -8,19 +8,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from atropos_tui.ledger.outcomes import Outcome, RunState, Stage, ThrottleReason
+from atropos_tui.monitor.group_detail import GroupDetail, RolloutDetail
 from atropos_tui.monitor.snapshot import (
     Alert,
     EndedRow,
     EvalRow,
     EvalsSection,
-    GroupDetail,
     InFlightRow,
     LedgerSection,
     LogRow,
     LogsSection,
     QueueSection,
     ReasonCount,
-    RolloutDetail,
     RunSection,
     ScorePart,
     ScoresSection,

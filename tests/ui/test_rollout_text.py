@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from atropos_tui.monitor.snapshot import RolloutDetail
+from atropos_tui.monitor.group_detail import RolloutDetail
 from atropos_tui.ui.ink import Ground, Ink
 from atropos_tui.ui.views.messages import MessageText, Reading
 from atropos_tui.ui.views.rollout_head import rollout_facts, score_chips

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from atropos_tui.ledger.outcomes import Outcome
-from atropos_tui.monitor.snapshot import GroupDetail, RolloutDetail
+from atropos_tui.monitor.group_detail import GroupDetail, RolloutDetail
 from atropos_tui.ui.ink import Ground
 from atropos_tui.ui.panes.rollout import RolloutPane
 from atropos_tui.ui.views.rollout_text import View

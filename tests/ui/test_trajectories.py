@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from atropos_tui.monitor.snapshot import RolloutDetail
+from atropos_tui.monitor.group_detail import RolloutDetail
 from atropos_tui.ui.views.rollout_text import View
 from atropos_tui.ui.views.token_view import Lens
 from tests.ui.conftest import MakeApp

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from atropos_tui.ledger.outcomes import Outcome
-from atropos_tui.monitor.snapshot import GroupDetail
+from atropos_tui.monitor.group_detail import GroupDetail
 from atropos_tui.ui.dashboard import DashboardScreen
 from atropos_tui.ui.entry_bar import EntryBar
 from atropos_tui.ui.keys import Scope, commands

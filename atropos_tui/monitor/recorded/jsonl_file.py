@@ -11,13 +11,14 @@ from functools import partial
 from pathlib import Path
 
 from atropos_tui.ledger.content import GroupContent, Rollout
+from atropos_tui.monitor.group_detail import GroupPage
 from atropos_tui.monitor.group_filter import sorted_rows
 from atropos_tui.monitor.group_store import GroupFilter, KeptGroup, sorted_page
 from atropos_tui.monitor.open_groups import EndedGroup
 from atropos_tui.monitor.packed_content import pack
 from atropos_tui.monitor.recorded.jsonl_lines import JsonlLine, ToldLines
 from atropos_tui.monitor.recorded.scored_groups import read_group
-from atropos_tui.monitor.snapshot import GroupPage, RunSnapshot
+from atropos_tui.monitor.snapshot import RunSnapshot
 from atropos_tui.monitor.token_looks import REMEMBERED_ROLLOUTS
 
 ITEM_LENGTH = 200

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 from atropos_tui.monitor.client import RefusedError
+from atropos_tui.monitor.group_detail import GroupDetail, GroupPage
 from atropos_tui.monitor.group_query import ALL_GROUPS, GroupQuery
 from atropos_tui.monitor.group_store import GroupFilter
 from atropos_tui.monitor.notes_file import notes_beside
@@ -15,7 +16,7 @@ from atropos_tui.monitor.packed_content import Decode
 from atropos_tui.monitor.recorded.jsonl_file import JsonlFile
 from atropos_tui.monitor.recorded.read_only_run import ReadOnlyRun
 from atropos_tui.monitor.recorded.timeline import Stride, Timeline
-from atropos_tui.monitor.snapshot import ConfigRow, GroupDetail, GroupPage, RunSnapshot
+from atropos_tui.monitor.snapshot import ConfigRow, RunSnapshot
 
 LOOK_SECONDS = 0.5
 

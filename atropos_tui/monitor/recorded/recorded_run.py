@@ -11,6 +11,7 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 from atropos_tui.monitor.client import RefusedError
+from atropos_tui.monitor.group_detail import GroupDetail, GroupPage
 from atropos_tui.monitor.group_query import ALL_GROUPS, GroupQuery
 from atropos_tui.monitor.notes_file import notes_beside
 from atropos_tui.monitor.recorded.crash import crashed
@@ -18,7 +19,7 @@ from atropos_tui.monitor.recorded.read_only_run import ReadOnlyRun
 from atropos_tui.monitor.recorded.timeline import Stride, Timeline, neighbour
 from atropos_tui.monitor.run_file.glance import Glance, glance
 from atropos_tui.monitor.run_file.schema import open_for_reading
-from atropos_tui.monitor.snapshot import ConfigRow, GroupDetail, GroupPage, RunSnapshot
+from atropos_tui.monitor.snapshot import ConfigRow, RunSnapshot
 
 if TYPE_CHECKING:
     from atropos_tui.monitor.packed_content import Decode

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 from atropos_tui.ledger.events import CallFinished, Event
 from atropos_tui.ledger.outcomes import Outcome
+from atropos_tui.monitor.group_detail import CallRow, GroupPage
 from atropos_tui.monitor.group_store import GroupFilter, KeptGroup
 from atropos_tui.monitor.open_groups import MAX_CALLS, EndedGroup, call_row
 from atropos_tui.monitor.run_file.compression import decompress
@@ -33,7 +34,7 @@ from atropos_tui.monitor.run_file.place import RunFileError
 from atropos_tui.monitor.run_file.schema import open_for_reading
 from atropos_tui.monitor.run_file.search import match_expression
 from atropos_tui.monitor.run_file.stored_content import restore
-from atropos_tui.monitor.snapshot import CallRow, EndedRow, GroupPage, RecordSection, RunSnapshot
+from atropos_tui.monitor.snapshot import EndedRow, RecordSection, RunSnapshot
 from atropos_tui.monitor.wire import SnapshotMerger
 
 T = TypeVar("T")

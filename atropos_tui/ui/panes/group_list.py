@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from statistics import fmean
 
 from atropos_tui.ledger.outcomes import OPEN_OUTCOMES, Outcome
+from atropos_tui.monitor.group_detail import GroupPage
 from atropos_tui.monitor.group_filter import Term
 from atropos_tui.monitor.group_query import ORDERS
 from atropos_tui.monitor.notes import Notes
-from atropos_tui.monitor.snapshot import EndedRow, GroupPage
+from atropos_tui.monitor.snapshot import EndedRow
 from atropos_tui.ui import formatting
 from atropos_tui.ui.ink import Ink, Line, Span, clip, dim, faint, strong
 from atropos_tui.ui.panes.pane import Pane

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from urllib.parse import urlsplit
 
+from atropos_tui.monitor.group_detail import GroupDetail, RolloutDetail
 from atropos_tui.monitor.notes import Note
-from atropos_tui.monitor.snapshot import GroupDetail, RolloutDetail
 from atropos_tui.ui import formatting
 from atropos_tui.ui.ink import Ink, Line, Span, dim, faint, join_that_fit, strong
 from atropos_tui.ui.panes.pane import Pane

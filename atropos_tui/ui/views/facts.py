@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from statistics import fmean, median
 
-from atropos_tui.monitor.snapshot import CallRow, GroupDetail, RolloutDetail
+from atropos_tui.monitor.group_detail import CallRow, GroupDetail, RolloutDetail
 from atropos_tui.ui import formatting
 from atropos_tui.ui.ink import Ink, Line, Span, dim, faint, join, join_that_fit, strong
 from atropos_tui.ui.text_safety import visible

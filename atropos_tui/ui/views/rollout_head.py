@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from statistics import fmean
 
 from atropos_tui.ledger.outcomes import Outcome
+from atropos_tui.monitor.group_detail import RolloutDetail
 from atropos_tui.monitor.notes import Note
-from atropos_tui.monitor.snapshot import EndedRow, RolloutDetail
+from atropos_tui.monitor.snapshot import EndedRow
 from atropos_tui.ui import formatting
 from atropos_tui.ui.ink import Ground, Ink, Line, Span, dim, join, join_that_fit, strong
 from atropos_tui.ui.phrases import OUTCOME_INKS, outcome_glyph, short_reason

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 from atropos_tui.ledger.outcomes import Outcome
-from atropos_tui.monitor.snapshot import GroupDetail, RolloutDetail
+from atropos_tui.monitor.group_detail import GroupDetail, RolloutDetail
 from atropos_tui.ui.ink import Ink, Line
 from atropos_tui.ui.phrases import waiting
 from atropos_tui.ui.views.messages import MessageText, Reading, prose_lines

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from operator import ne
 
-from atropos_tui.monitor.snapshot import RolloutDetail
+from atropos_tui.monitor.group_detail import RolloutDetail
 from atropos_tui.ui.text_safety import visible
 
 NOT_TRAINED = -100
